@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.planning import plan
 from crsyncer.fleet.domain.values import Create, Delete, Patch, ReplicaKey
+from tests.fleet.events import EVENTS, apply
+from tests.fleet.lossy import World
 from tests.fleet.made import GOALS, goal, goal_id, patched, raw_placement, raw_robot
-from tests.fleet.test_fleet import EVENTS, apply
-from tests.fleet.test_losses import World
 
 
 def write(verb: str, robot: str = "r0", when: str = "now", name: str = "dock") -> Any:

@@ -15,7 +15,7 @@ from tests.model import (
     mutants_secrets,
 )
 from tests.model.mutant import Mutant
-from tests.model.test_mutants import noticed
+from tests.model.noticing import noticed
 
 CHAPTERS = (
     mutants_c1,
