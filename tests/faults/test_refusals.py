@@ -118,7 +118,7 @@ async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_i
 
     async def shown() -> bool:
         error = str((await bed.agent.status())["sides"]["cloud"]["error"])
-        return said in error and error in await run(bed, "status", code=11)
+        return said in error and error in " ".join((await run(bed, "status", code=12)).split())
 
     await eventually(shown, what="the reason is on the screen")
     assert await bed.robot.names() == set(names)

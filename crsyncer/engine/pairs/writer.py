@@ -224,7 +224,7 @@ class Writer:
         foreign = self._policy.related and marks is not None and marks.are_foreign_to(found)
         has_left = self._cache.has_left(key, found["metadata"]["uid"])  # somebody has removed all marks (C2.4)
         is_ours = has_left or self._cache.key_of(self._policy.downstream, found) == key
-        if foreign or not (is_ours or self._is_free(found)):
+        if foreign or not is_ours:
             raise taken
         if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, Side.ROBOT):
             self._shows(key, found)
@@ -239,15 +239,6 @@ class Writer:
         body = self._brought_in_line(key, write.upstream, upstream, found)
         call = object_calls.update(self._policy, copy, body)
         self._wrote(key, write.upstream, _object(await self._request(write, call)))
-
-    def _is_free(self, found: Json) -> bool:
-        """Whether an object may become the copy of a related object that has another name, or namespace (C2.5)."""
-        policy = self._policy
-        if not policy.related or policy.names_copies or stamp_of(found) is not None or bears_mark(found):
-            return False
-        whose = self._cache.key_of(policy.downstream, found)
-        copy = None if whose is None else self._cache.views[policy.downstream].get(whose)
-        return copy is None or copy.uid != found["metadata"]["uid"]
 
     def _put(self, key: Key, body: Json) -> calls.Call:
         return object_calls.update(self._policy, self._copy(key), body)
