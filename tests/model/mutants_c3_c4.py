@@ -68,7 +68,7 @@ MUTANTS = (
            noticed_by="C4_1_a_copy_is_what_the_steps_make_and_is_kept_so"),
     Mutant("a status is compared as downstream has it", project._shaped,
            "else policy.shape.sent(raw, key)", "else raw",
-           noticed_by="C4_1_C4_4_whatever_happens_both_sides_are_as_the_last_policy_has_it"),
+           noticed_by="C4_1_steps_run_before_the_subtree_is_taken"),
     Mutant("the steps for a status are not carried out", Shape.sent,
            "copy if self.up is None else", "copy if True else",
            noticed_by="C4_1_a_status_goes_up_as_the_steps_make_it_and_its_echo_is_agreed"),
