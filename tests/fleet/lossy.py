@@ -21,6 +21,7 @@ class World:
             show(self.fleet, each)
         self.losses = Losses(self.fleet)
         self.now = 1000.0
+        self.losses.started(self.now, {GOALS})
         self.alive()
 
     def alive(self) -> None:

@@ -1,6 +1,7 @@
 """The index: what each event concerns, and that events lead to what a fresh look at everything finds."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -231,11 +232,21 @@ def test_F2_3_an_edit_that_cannot_be_read_removes_and_writes_nothing():
     assert isinstance(decided(fleet), Create)
 
 
-def test_F2_3_a_kind_that_may_not_be_placed_keeps_its_replicas():
+def test_F2_3_what_went_with_its_crd_is_forgotten_and_listed_before_it_is_made_again():
     fleet = ready_fleet()
     fleet.object_shown(placed(fleet), GOALS)
     assert fleet.kind_gone(GOALS).keys == {key("r1")}
     assert fleet.index.kinds[GOALS].verdict is Verdict.NOT_SERVED
+    assert fleet.rows == {}
+    fleet.kind_shown(KIND)
+    assert decided(fleet) == Wait("its kind is not listed")
+
+
+def test_F2_3_a_kind_that_may_not_be_placed_keeps_its_replicas():
+    fleet = ready_fleet()
+    fleet.object_shown(placed(fleet), GOALS)
+    gone = replace(KIND, verdict=Verdict.NOT_SERVED, message=f"{GOALS} is not served")
+    assert fleet.kind_shown(gone).keys == {key("r1")}
     assert decided(fleet) == Wait(f"{GOALS} is not served")
     assert fleet.kind_shown(KIND).keys == {key("r1")}
     assert fleet.kind_shown(KIND).keys == set()

@@ -266,7 +266,7 @@ def restarted(world: World, raw: Any = None) -> World:
     if raw is not None:
         world.fleet.placement_shown(raw)
     world.losses = Losses(world.fleet)
-    world.losses.started(world.now)
+    world.losses.started(world.now, {GOALS})
     return world
 
 
@@ -365,3 +365,10 @@ def test_F5_nothing_is_ever_removed_because_something_could_not_be_seen(events):
                 placement = fleet.index.placement(row.marks.placement)
                 assert placement is not None
                 assert not placement.problem
+
+
+def test_F1_1_replicas_of_a_kind_that_was_not_listed_yet_are_no_loss():
+    world = World()
+    world.losses = Losses(world.fleet)
+    world.gone("r0")
+    assert world.removal(after=99) is Removal.UNKNOWN

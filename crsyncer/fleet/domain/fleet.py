@@ -10,24 +10,19 @@ from dataclasses import replace
 from sys import intern
 
 from crsyncer.core.content.object_content import key_of
-from crsyncer.core.content.pointer import Pointer
 from crsyncer.core.model import Json, Key
-from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.names import SOURCE, replica_name, robot_namespace, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
-from crsyncer.fleet.domain.read_objects import placement_of, robot_of, row_of, source_of, strip_of
-from crsyncer.fleet.domain.rendering import render
+from crsyncer.fleet.domain.read_objects import placement_of, robot_of, row_of, source_of
+from crsyncer.fleet.domain.renderings import Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
 from crsyncer.fleet.domain.selection import may_be_source
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
-    Property,
-    Reason,
     RenderFailed,
-    Rendering,
     ReplicaKey,
     ReplicaPlan,
     Robot,
@@ -52,9 +47,7 @@ class Fleet:
         self.dead: set[str] = set()
         """The inputs and the kinds that the cloud does not serve (S5.5a)."""
         self.rows_by_robot: dict[str, set[ReplicaKey]] = defaultdict(set)
-        self._config_maps: dict[str, Properties | Undefined] = {}
-        self._strips: dict[str, tuple[str, tuple[Pointer, ...], str]] = {}
-        """By the strip's name: its kind, its paths, and what is wrong about it."""
+        self._renderings = Renderings()
         self._places: dict[str, dict[Key, ReplicaKey]] = defaultdict(dict)
         """By kind and name: the replica there."""
         self._others: dict[str, dict[Key, str]] = defaultdict(dict)
@@ -76,12 +69,19 @@ class Fleet:
         placement, source = governor
         namespace, name = replica_name(source, key.robot, key.target, namespaced=kind.namespaced)
         strategy = self.index.sources_of(placement.text)[source]
-        rendering = self._rendered(placement, source, key.robot)
+        found = self.index.source(source, placement)
+        rendering = self._renderings.rendered(placement, found, self.index.robots[key.robot])
         return Wanted(source, key.source_id, key.robot, placement, kind, namespace, name, strategy, rendering)
 
     def decide(self, key: ReplicaKey, *, removal: Removal, may_write: bool = True) -> ReplicaPlan:
         """What must be done about one replica now."""
-        wanted, row, ready = self.wanted(key), self.rows.get(key), self.is_ready(key.resource)
+        return self.decide_wanted(key, self.wanted(key), removal=removal, may_write=may_write)
+
+    def decide_wanted(
+        self, key: ReplicaKey, wanted: Wanted | None, *, removal: Removal, may_write: bool = True
+    ) -> ReplicaPlan:
+        """The same where it is known what is wanted."""
+        row, ready = self.rows.get(key), self.is_ready(key.resource)
         if wanted is not None and (reason := self._obstacle(wanted)):
             return Wait(reason)
         if wanted is not None and row is None and ready and self._claim(wanted) not in (None, wanted.source_id):
@@ -103,22 +103,6 @@ class Fleet:
             return wanted.kind.message
         dead = {Input.STRIPS, wanted.kind.resource} & self.dead
         return f"{min(dead)} is not served" if dead else ""
-
-    def _rendered(self, placement: Placement, key: SourceKey, robot: str) -> Rendering | RenderFailed:
-        paths: list[Pointer] = []
-        known = self._config_maps.get(robot, {})
-        for resource, removed, problem in self._strips.values():
-            if resource == key.resource:
-                if problem:
-                    return RenderFailed(Reason.RENDER_FAILED, problem)
-                paths += removed
-        if isinstance(known, Undefined):
-            if uses_properties(placement):
-                return RenderFailed(Reason.RENDER_FAILED, str(known))
-            known = {}
-        return render(
-            self.index.source(key, placement), placement, paths, robot=self.index.robots[robot], config_map=known
-        )
 
     # Events. What is not seen any more for want of a list is no event: nothing follows from it (F1.1).
 
@@ -162,16 +146,12 @@ class Fleet:
         return self._properties(name, {})
 
     def _properties(self, name: str, found: Properties | Undefined) -> Change:
-        if self._config_maps.get(name, {}) == found:
-            return Change()
-        self._config_maps[name] = found
-        if not found:
-            del self._config_maps[name]
         change = Change()
-        for text, placement in self.index.placements.items():
-            if uses_properties(placement) and name in self.index.robots_of(text):
-                change.keys.update(self.index.keys(text, robots=[name]))
-                change.placements.add(text)
+        if self._renderings.put_properties(name, found):
+            for text, placement in self.index.placements.items():
+                if uses_properties(placement) and name in self.index.robots_of(text):
+                    change.keys.update(self.index.keys(text, robots=[name]))
+                    change.placements.add(text)
         return change
 
     def placement_shown(self, raw: Json) -> Change:
@@ -203,24 +183,16 @@ class Fleet:
         text = f"{namespace}/{name}"
         keys = set(self.index.keys(text))
         self.index.put_placement(text, None)
+        self._renderings.forget(text)
         return Change(keys=keys, placements={text})
 
     def strip_shown(self, raw: Json) -> Change:
-        """A FieldStrip was added or changed. Nothing of its kind is rendered by one that cannot be read."""
-        name, old = raw["metadata"]["name"], self._strips.get(raw["metadata"]["name"])
-        try:
-            self._strips[name] = (*strip_of(raw), "")
-        except ConfigError as error:
-            spec = raw.get("spec") or {}
-            resource = f"{spec.get('resource')}.{spec.get('group')}".removesuffix(".")
-            self._strips[name] = (resource, (), f"FieldStrip {name}: {error}")
-        new = self._strips[name]
-        return self._stripped(set() if old == new else {each[0] for each in (old, new) if each is not None})
+        """A FieldStrip was added or changed."""
+        return self._stripped(self._renderings.put_strip(raw))
 
     def strip_gone(self, name: str) -> Change:
         """A FieldStrip was deleted."""
-        old = self._strips.pop(name, None)
-        return self._stripped(set() if old is None else {old[0]})
+        return self._stripped(self._renderings.drop_strip(name))
 
     def _stripped(self, resources: set[str]) -> Change:
         change = Change()
@@ -247,9 +219,14 @@ class Fleet:
         return change.add(self._of_kind(kind.resource))
 
     def kind_gone(self, resource: str) -> Change:
-        """A CRD was deleted: its kind is not served, and nothing of it is lost (F2.3)."""
+        """A CRD was deleted: its kind is not served, and nothing of it is lost (F2.3). Its objects went with it."""
         kind = self.index.kinds[resource]
-        return self.kind_shown(replace(kind, verdict=Verdict.NOT_SERVED, message=f"{resource} is not served"))
+        change = self.kind_shown(replace(kind, verdict=Verdict.NOT_SERVED, message=f"{resource} is not served"))
+        for place in list(self._places[resource]):
+            change.add(self._place_gone(place, resource))
+        self._others[resource].clear()
+        self.listed.discard(resource)
+        return change
 
     def inputs_listed(self, *names: str) -> Change:
         """Inputs or kinds were listed consistently. With the last one, everything is decided for the first time."""
@@ -356,12 +333,6 @@ class Fleet:
 
     def _near(self, text: str, robot: str, resource: str) -> Iterable[ReplicaKey]:
         return self.index.keys(text, robots=[robot], resource=resource) if robot in self.index.robots_of(text) else ()
-
-
-def uses_properties(placement: Placement) -> bool:
-    """Whether renderings of a placement depend on properties of the robots."""
-    steps = (step for override in placement.overrides for step in override.steps)
-    return placement.expand or any(isinstance(step.verb, Property) for step in steps)
 
 
 def _key(row: Row, resource: str) -> ReplicaKey:

@@ -75,26 +75,38 @@ class Losses:
         self._released: set[ReplicaKey] = set()
         self._alive: dict[str, float] = {}
         """When an input or kind was last seen to be served."""
+        self._started: set[str] = set()
+        """The kinds that were listed with all that their replicas depend on."""
         self._restored = False
 
-    def started(self, now: float) -> None:
-        """A new leader has listed all: what is missing was lost now, and is held where its placement shows holds."""
+    def started(self, now: float, resources: Set[str]) -> None:
+        """A new leader has listed these kinds, and all that they depend on, for the first time.
+
+        What is missing was lost now, and is held where its placement shows holds.
+        """
+        new = resources - self._started
+        self._started |= new
+        found = []
         for key in self._fleet.rows:
-            if self._is_lost(key):
+            if key.resource in new and self._is_lost(key):
+                found.append(key)
                 self._lost[key] = Loss(now, edited=False)
                 for scope, name in self._units(key):
                     if self._is_gone(scope, name):
                         self._recent[scope][name] = now
         for scope in list(self._recent):
             self._judge(scope, now, is_list=True)
-        for key in self._lost:
+        for key in found:
             placement = self._placement(key)
             shown = None if placement is None else _shown(placement)
             if shown is not None:
                 self._held.setdefault(key, shown)
 
     def changed(self, change: Change, now: float, *, listed: str = "") -> None:
-        """Take up what follows from an event; `listed`: the kind of which a list has just ended."""
+        """Take up what follows from an event; `listed`: the kind of which a list has just ended.
+
+        Replicas of kinds that were not listed yet are taken up by `started`.
+        """
         units = [((Why.ROBOTS_LOST, ""), name) for name in change.lost_robots]
         units += [((Why.PLACEMENT_ROBOTS_LOST, uid), name) for uid, name in change.left]
         units += [((Why.SOURCES_LOST, resource), name) for resource, name in change.lost_sources]
@@ -102,6 +114,8 @@ class Losses:
             self._recent[scope].pop(name, None)
             self._recent[scope][name] = now
         for key in change.keys:
+            if key.resource not in self._started:
+                continue
             if not self._is_lost(key):
                 self._forget(key)
             elif key not in self._lost:

@@ -1,0 +1,106 @@
+"""The rendering of each replica, by the FieldStrips and properties of the moment (F4); equal ones are made once."""
+
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
+
+from crsyncer.core.content.pointer import Pointer
+from crsyncer.core.model import Json
+from crsyncer.errors import ConfigError
+from crsyncer.fleet.domain.properties import Properties, Undefined
+from crsyncer.fleet.domain.read_objects import strip_of
+from crsyncer.fleet.domain.rendering import render
+from crsyncer.fleet.domain.values import Placement, Property, Reason, RenderFailed, Rendering, Robot, Source
+
+
+class _Strip(NamedTuple):
+    """What a FieldStrip removes of a kind; `problem`: what is wrong about it."""
+
+    resource: str
+    paths: tuple[Pointer, ...]
+    problem: str = ""
+
+
+class _Made(NamedTuple):
+    """The latest rendering of a source for robots that are alike, and what it was made of."""
+
+    source: Source
+    placement: Placement
+    strips: tuple[_Strip, ...]
+    found: Rendering | RenderFailed
+
+
+class Renderings:
+    """What replicas must contain. No I/O."""
+
+    def __init__(self) -> None:
+        self._config_maps: dict[str, Properties | Undefined] = {}
+        """By robot."""
+        self._strips: dict[str, _Strip] = {}
+        """By name."""
+        self._by_kind: dict[str, tuple[_Strip, ...]] = {}
+        self._made: dict[Hashable, _Made] = {}
+
+    def put_properties(self, robot: str, found: Properties | Undefined) -> bool:
+        """Take up what the ConfigMap of a robot says; whether that is news."""
+        if self._config_maps.get(robot, {}) == found:
+            return False
+        self._config_maps[robot] = found
+        if not found:
+            del self._config_maps[robot]
+        return True
+
+    def put_strip(self, raw: Json) -> set[str]:
+        """Take up a FieldStrip; the kinds that it changes. With an unreadable one, its kind is not rendered."""
+        name = raw["metadata"]["name"]
+        try:
+            new = _Strip(*strip_of(raw))
+        except ConfigError as error:
+            spec = raw.get("spec") or {}
+            resource = f"{spec.get('resource')}.{spec.get('group')}".removesuffix(".")
+            new = _Strip(resource, (), f"FieldStrip {name}: {error}")
+        old = self._strips.get(name)
+        self._strips[name] = new
+        return self._stripped({each.resource for each in (old, new) if each is not None} if old != new else set())
+
+    def drop_strip(self, name: str) -> set[str]:
+        """A FieldStrip is gone; the kinds that it changes."""
+        old = self._strips.pop(name, None)
+        return self._stripped(set() if old is None else {old.resource})
+
+    def _stripped(self, resources: set[str]) -> set[str]:
+        for resource in resources:
+            self._by_kind[resource] = tuple(each for each in self._strips.values() if each.resource == resource)
+        return resources
+
+    def rendered(self, placement: Placement, source: Source, robot: Robot) -> Rendering | RenderFailed:
+        """The replica of a source for a robot. For robots that are alike to a placement it is made once."""
+        if uses_properties(placement):
+            return self._render(placement, source, robot, self._config_maps.get(robot.name, {}))
+        alike = tuple(override.selector.matches(robot.labels) for override in placement.overrides)
+        strips = self._by_kind.get(source.key.resource, ())
+        made = self._made.get(place := (placement.text, source.key, alike))
+        if made is None or made.source is not source or made.placement is not placement or made.strips is not strips:
+            found = self._render(placement, source, robot, {})
+            made = self._made[place] = _Made(source, placement, strips, found)
+        return made.found
+
+    def _render(
+        self, placement: Placement, source: Source, robot: Robot, known: Mapping[str, str] | Undefined
+    ) -> Rendering | RenderFailed:
+        strips = self._by_kind.get(source.key.resource, ())
+        problem = next((each.problem for each in strips if each.problem), "")
+        if problem or isinstance(known, Undefined):
+            return RenderFailed(Reason.RENDER_FAILED, problem or str(known))
+        paths = [path for each in strips for path in each.paths]
+        return render(source, placement, paths, robot=robot, config_map=known)
+
+    def forget(self, placement: str) -> None:
+        """A placement is gone: keep no rendering of it."""
+        for place in [place for place, made in self._made.items() if made.placement.text == placement]:
+            del self._made[place]
+
+
+def uses_properties(placement: Placement) -> bool:
+    """Whether renderings of a placement depend on properties of the robots."""
+    steps = (step for override in placement.overrides for step in override.steps)
+    return placement.expand or any(isinstance(step.verb, Property) for step in steps)
