@@ -36,10 +36,10 @@ from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection
 from crsyncer.core.watching.backoff import CONFLICT, RETRY, UNSERVED, Backoff
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kinds.configuration import ConfigurationWatch
 from crsyncer.engine.pairs.hold_driver import ISSUED
 from crsyncer.errors import ConfigError, Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 from crsyncer.runtime.listwatch import ListWatch, Phase
+from crsyncer.runtime.object_informer import ObjectInformer
 from crsyncer.runtime.waits import first_of
 
 log = logging.getLogger(__name__)
@@ -153,13 +153,13 @@ class TravellingCrd:
         self,
         what: tuple[Side, Collection, str],
         *,
-        shown: Callable[[str, Json], None],
-        gone: Callable[[str], None],
+        shown: Callable[[Key, Json], None],
+        gone: Callable[[Key], None],
         listed: Callable[[], None] = lambda: None,
         phase_changed: Callable[[], None] = lambda: None,
-    ) -> ConfigurationWatch:
+    ) -> ObjectInformer:
         side, collection, name = what
-        return ConfigurationWatch(
+        return ObjectInformer(
             self._context.connections[side],
             replace(collection, name=name),
             page=1,
@@ -170,12 +170,12 @@ class TravellingCrd:
             phase_changed=phase_changed,
         )
 
-    def _source_shown(self, name: str, raw: Json) -> None:  # noqa: ARG002
+    def _source_shown(self, key: Key, raw: Json) -> None:  # noqa: ARG002
         if self._source is None or self._source.get("spec") != raw.get("spec"):
             self._due.set()
         self._source = raw
 
-    def _source_gone(self, name: str) -> None:  # noqa: ARG002
+    def _source_gone(self, key: Key) -> None:  # noqa: ARG002
         self._source = None
         self._due.set()
 
@@ -188,11 +188,11 @@ class TravellingCrd:
         if not self._source_listed and self._watches[0].listwatch.phase is Phase.FORBIDDEN:
             self._due.set()
 
-    def _target_shown(self, plural: str, name: str, raw: Json) -> None:  # noqa: ARG002
+    def _target_shown(self, plural: str, key: Key, raw: Json) -> None:  # noqa: ARG002
         if plural not in self._known or self._known[plural] != raw.get("spec"):
             self._due.set()
 
-    def _target_gone(self, plural: str, name: str) -> None:  # noqa: ARG002
+    def _target_gone(self, plural: str, key: Key) -> None:  # noqa: ARG002
         if self._known.get(plural) is not None:
             self._due.set()
 

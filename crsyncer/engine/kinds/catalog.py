@@ -23,7 +23,7 @@ from crsyncer.core.kinds.merge_settings import (
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.kinds.policy_condition import ShownStatus, shown_status, write_ready
 from crsyncer.core.kinds.read_kind import is_annotated
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.related.relate import related_entries
 from crsyncer.core.reports.facts import POLICY_RULE
 from crsyncer.core.requests.answers import Answer, read
@@ -32,10 +32,10 @@ from crsyncer.core.watching.backoff import RETRY
 from crsyncer.engine.apis.lifecycle import Lifecycle
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.built_in import BuiltInKinds
-from crsyncer.engine.kinds.configuration import ConfigurationWatch
 from crsyncer.engine.related.related_objects import RelatedObjects
 from crsyncer.errors import SyncError
 from crsyncer.runtime.listwatch import ListWatch, Phase
+from crsyncer.runtime.object_informer import ObjectInformer
 from crsyncer.runtime.waits import chance
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Catalog:
         self._due = asyncio.Event()
         """A condition may have to be written."""
         self._built_in = BuiltInKinds(context, changed=changed, spawn=self._tasks.create_task)
-        self._watch = ConfigurationWatch(
+        self._watch = ObjectInformer(
             self._connection,
             SYNC_POLICIES,
             page=_PAGE,
@@ -105,7 +105,7 @@ class Catalog:
     async def run(self) -> None:
         """Watch the policies and keep their conditions up to date, forever."""
         async with self._tasks:
-            self._tasks.create_task(self.listwatch.run())
+            self._tasks.create_task(self._watch.run())
             self._tasks.create_task(self._keep_conditions())
 
     def close(self) -> None:
@@ -207,7 +207,8 @@ class Catalog:
         own = problem_of(found, self._for_kind(resource), kind_problem)
         return own or related_problem(found, self._problem_of_kind)
 
-    def _shown(self, name: str, raw: Json) -> None:
+    def _shown(self, key: Key, raw: Json) -> None:
+        name = key.name
         before, found = self._objects.get(name), read_object(raw, self._expressions, self._trust)
         self._statuses[name] = shown_status(raw)
         if found != before:
@@ -217,7 +218,8 @@ class Catalog:
             self._report(before, found)
         self._due.set()
 
-    def _gone(self, name: str) -> None:
+    def _gone(self, key: Key) -> None:
+        name = key.name
         self._statuses.pop(name, None)
         self._told.pop(name, None)
         self._report(self._forget(name))

@@ -10,13 +10,12 @@ from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.kinds.read_kind import is_terminating, read_policy, reduced_crd
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.catalog import Catalog
-from crsyncer.engine.kinds.configuration import ConfigurationWatch
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.kind_entry import KindEntry
 from crsyncer.engine.kinds.negotiation import UNKNOWN, Disagreement, negotiate, stored_negotiation, to_store
@@ -28,6 +27,7 @@ from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase
+from crsyncer.runtime.object_informer import ObjectInformer
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Kinds:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Locked while a kind runs, so that its successor starts when it has ended."""
         self.stopped = StoppedKinds(context, changed=context.report_changed)
-        self._crd_watch = ConfigurationWatch(
+        self._crd_watch = ObjectInformer(
             context.connections[Side.ROBOT],
             calls.CRD_COLLECTION,
             page=calls.CRD_PAGE,
@@ -78,7 +78,7 @@ class Kinds:
     async def run(self) -> None:
         """Watch CRDs and keep their kinds running, forever."""
         async with self._tasks:
-            self._tasks.create_task(self._crd_watch.listwatch.run())
+            self._tasks.create_task(self._crd_watch.run())
             self._tasks.create_task(self.stopped.run())
 
     def start(self, job: Job) -> asyncio.Task[None] | None:
@@ -88,7 +88,8 @@ class Kinds:
 
     # What configures the kinds
 
-    def _crd_shown(self, name: str, raw: Json) -> None:
+    def _crd_shown(self, key: Key, raw: Json) -> None:
+        name = key.name
         self.crds[name] = json.dumps(reduced_crd(raw))
         if self._listed:
             if name == SYNC_POLICIES.resource:
@@ -97,7 +98,8 @@ class Kinds:
                 self.catalog.crds_changed()
             self._show(name)
 
-    def _crd_gone(self, name: str) -> None:
+    def _crd_gone(self, key: Key) -> None:
+        name = key.name
         self.crds.pop(name, None)
         self._remove(name)
         if name == SYNC_POLICIES.resource and self.catalog is not None and self._catalog_task is not None:

@@ -1,4 +1,4 @@
-"""Watches a collection on the robot whose objects configure the agent: its CRDs, its SyncPolicies."""
+"""Lists and watches one collection, and keeps of each object in memory what a list-watch needs: uid and version."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,16 +8,23 @@ from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.pages import PageLimit
 from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.core.watching.watch import EventType, version_of
+from crsyncer.ports import Observer
 from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
 
 
-class ConfigurationWatch:
-    """A list-watch and its handler. Cursor and versions are kept in memory only: such objects are few, and near.
+def _nothing(_how: Rewind) -> None:
+    """Who keeps no more than the informer has nothing to do at a rewind."""
 
-    `shown(name, object)` is called for each object that is new or has changed, `gone(name)` when one is deleted,
-    `listed()` whenever the collection is known as it is now, `phase_changed()` when the list-watch has another phase.
+
+class ObjectInformer:
+    """A list-watch and its handler. Cursor and versions are in memory only, so that each start begins with a list.
+
+    `shown(key, object)` is called for each object that is new or has changed, `gone(key)` when one is deleted,
+    `listed()` whenever the collection is known as it is now, `phase_changed()` when the list-watch has another phase,
+    `rewound(how)` when the server may show older objects, or fewer, than are known; the list that follows shows all.
+    `page` is the number of objects on the first page, `watch_timeout` is in seconds, `by_name` is as of PagedList.
     """
 
     def __init__(
@@ -27,10 +34,13 @@ class ConfigurationWatch:
         *,
         page: int,
         watch_timeout: int,
-        shown: Callable[[str, Json], None],
-        gone: Callable[[str], None],
+        shown: Callable[[Key, Json], None],
+        gone: Callable[[Key], None],
         listed: Callable[[], None],
         phase_changed: Callable[[], None],
+        rewound: Callable[[Rewind], None] = _nothing,
+        by_name: bool = True,
+        observer: Observer | None = None,
     ) -> None:
         self.objects: dict[Key, ObjectVersion] = {}
         """Every object of the collection."""
@@ -39,12 +49,17 @@ class ConfigurationWatch:
         self._shown = shown
         self._gone = gone
         self._listed = listed
+        self._rewound = rewound
         self.listwatch = ListWatch(
-            CollectionState(connection, collection, handler=self),
+            CollectionState(connection, collection, handler=self, observer=observer),
             page=PageLimit(page),
-            by_name=True,
+            by_name=by_name,
             watch_timeout=watch_timeout,
         )
+
+    async def run(self) -> None:
+        """List and watch, forever."""
+        await self.listwatch.run()
 
     def members(self) -> Iterator[tuple[Key, ObjectVersion]]:
         """Every object."""
@@ -70,18 +85,19 @@ class ConfigurationWatch:
             self.absent(key)
         else:
             self.objects[key] = version
-            self._shown(key.name, raw)
+            self._shown(key, raw)
 
     def absent(self, key: Key) -> None:
         """An object is gone."""
         self.objects.pop(key, None)
-        self._gone(key.name)
+        self._gone(key)
 
     def freshness_changed(self, freshness: Freshness) -> None:
-        """What was configured stays in force while it cannot be watched."""
+        """What is known stays in force while it cannot be watched."""
         if freshness is not Freshness.STORED:
             self._listed()
 
-    def rewound(self, how: Rewind) -> None:  # noqa: ARG002
+    def rewound(self, how: Rewind) -> None:
         """The list that follows shows every object as it is now."""
         self.objects = {key: replace(each, resource_version=DISTRUSTED) for key, each in self.objects.items()}
+        self._rewound(how)
