@@ -55,6 +55,7 @@ class Connection:
     lists at hand, and last one that every server answers. `crds` returns the names of the CRDs whose uids may identify
     the cluster. `clock` is Unix time in seconds. `boot` identifies the present boot of the server's machine; "" where
     it is not known (S8.4). `admit` raises NotAllowed where the server must not be used with these credentials.
+    `gate` is called right before each request that writes; what it raises goes up, and nothing is sent.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Connection:
         clock: Callable[[], float],
         boot: str = "",
         admit: Callable[[Send], Awaitable[None]] | None = None,
+        gate: Callable[[Call], None] | None = None,
     ) -> None:
         self.name = name
         self.boot = boot
@@ -98,6 +100,7 @@ class Connection:
         self._observer = observer
         self._probe_calls = probe_calls
         self._admit = admit
+        self._gate = gate
         self._probe = Probe(self._send)
         self._complete = True
         """Whether the last probe showed all that the server can show; if not, `wait_probed` waits for the next."""
@@ -195,9 +198,14 @@ class Connection:
         return found
 
     async def request(self, call: Call) -> Reply:
-        """Send a request; where the answer is missing, have the server probed and raise Unsure."""
+        """Send a request; where the answer is missing, have the server probed and raise Unsure.
+
+        Raises what the gate raises.
+        """
         loop = asyncio.get_running_loop()
         began, writes = loop.time(), call.method != "GET"
+        if writes and self._gate is not None:
+            self._gate(call)
         self._under_way += writes
         try:
             reply = await self.cluster.request(call, progress=self.note_answer)
