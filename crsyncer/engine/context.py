@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.holds.hold_list import Holds
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Side
+from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.other_agents import DuplicateAgents
 from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
 from crsyncer.engine.reporting.recorder import Recorder
@@ -25,7 +25,7 @@ class EngineContext:
     """
 
     connections: dict[Side, Connection]
-    dispatchers: dict[Side, Dispatcher]
+    dispatchers: dict[Side, Dispatcher[Key]]
     store: Store
     observer: Observer
     holds: Holds

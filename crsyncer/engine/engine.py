@@ -8,7 +8,7 @@ from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.holds.hold_list import Holds
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import Namespaces
-from crsyncer.core.model import Side
+from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.object_calls import first_object
 from crsyncer.core.pair.other_agents import DuplicateAgents
 from crsyncer.core.requests.calls import Call
@@ -126,5 +126,5 @@ class Engine:
             if entry.uid
         }
 
-    def _start(self, job: Job) -> asyncio.Task[None] | None:
+    def _start(self, job: Job[Key]) -> asyncio.Task[None] | None:
         return self.kinds.start(job)

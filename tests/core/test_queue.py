@@ -307,3 +307,21 @@ def test_S9_1_a_command_makes_whatever_waits_for_its_time_due_now():
     queue.retry_now()
     assert [queue.pop(0.0) for _ in range(3)] == ["urgent", "late", None]
     assert queue.next_due() is None
+
+
+def test_F11_the_lane_of_a_key_is_that_of_when_it_became_ready():
+    lane_of = {"x": "a", "y": "a"}
+    queue: WorkQueue[str] = WorkQueue(lane_of.__getitem__)
+    queue.add("x", Priority.SPEC)
+    queue.add("y", Priority.SPEC)
+    lane_of["x"] = "b"
+    queue.add("x", Priority.DELETION)  # ready again, at another priority
+    lane_of["x"] = "c"
+    assert (queue.lane("x"), queue.lane("y")) == ("b", "a")
+    assert queue.pop(0.0, lambda lane: lane != "c") == "x"
+    assert queue.lane("x") == "b"
+    queue.add("x", Priority.SPEC)
+    queue.done("x")
+    assert queue.lane("x") == "c"
+    queue.drop(lambda _: True)
+    assert queue.pop(0.0) is None

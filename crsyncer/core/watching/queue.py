@@ -32,9 +32,9 @@ class WorkQueue(Generic[K]):
     again when its worker is done. A key's priority is the best of those it was added with, and stays with it while it
     waits for another try: a deletion that failed once is still a deletion.
 
-    Keys are in lanes. Among equals, the lane that was served least recently is next, and in a lane the first that came;
-    where many wait, every other time the last. So neither a thousand keys of another lane nor a thousand that came
-    before have a key wait for all of them, and none waits forever.
+    Keys are in lanes, as of when they became ready. Among equals, the lane that was served least recently is next, and
+    in a lane the first that came; where many wait, every other time the last. So neither a thousand keys of another
+    lane nor a thousand that came before have a key wait for all of them, and none waits forever.
     """
 
     def __init__(self, lane: Callable[[K], Hashable] = lambda _: None) -> None:
@@ -43,6 +43,8 @@ class WorkQueue(Generic[K]):
         self._processing: dict[K, Priority] = {}
         self._lanes: dict[Hashable, dict[Priority, OrderedDict[K, None]]] = {}
         """Keys that are ready, in the order in which they came; no lane and no priority without a key."""
+        self._lane_of: dict[K, Hashable] = {}
+        """The lane of each key that is ready or being processed."""
         self._turns: dict[Hashable, tuple[int, bool]] = {}
         """When each lane was served last, in counts, and whether its newest key is next."""
         self._later: list[tuple[float, int, K]] = []
@@ -90,6 +92,7 @@ class WorkQueue(Generic[K]):
         equals = self._lanes[lane][priority]
         key = next(reversed(equals) if newest and len(equals) > _MANY else iter(equals))
         self._leave(key)
+        self._lane_of[key] = lane
         self._count += 1
         self._turns[lane] = (self._count, not newest)
         del self._dirty[key]
@@ -98,9 +101,14 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """The reconciler is finished with the key."""
-        self._processing.pop(key, None)
+        if self._processing.pop(key, None) is not None:
+            del self._lane_of[key]
         if key in self._dirty:
             self._enter(key)
+
+    def lane(self, key: K) -> Hashable:
+        """The lane of a key that is ready or being processed."""
+        return self._lane_of[key]
 
     def withdraw(self, key: K) -> None:
         """Nothing is left to be done for a key that is being processed: do not hand it out again for what happened."""
@@ -149,13 +157,14 @@ class WorkQueue(Generic[K]):
 
     def _enter(self, key: K) -> None:
         """A key is ready, behind its equals."""
-        self._lanes.setdefault(self._lane(key), {}).setdefault(self._dirty[key], OrderedDict())[key] = None
+        lane = self._lane_of[key] = self._lane(key)
+        self._lanes.setdefault(lane, {}).setdefault(self._dirty[key], OrderedDict())[key] = None
 
     def _leave(self, key: K) -> None:
         """A key is ready no more, if it was."""
         if key not in self._dirty or key in self._processing:
             return
-        lane, priority = self._lane(key), self._dirty[key]
+        lane, priority = self._lane_of.pop(key), self._dirty[key]
         del self._lanes[lane][priority][key]
         if not self._lanes[lane][priority]:
             del self._lanes[lane][priority]

@@ -136,7 +136,7 @@ class Kind:
         """Start a task that ends with the kind. It handles its own errors: one that it raises ends the engine."""
         return self._tasks.create_task(work)
 
-    def start(self, job: Job) -> asyncio.Task[None]:
+    def start(self, job: Job[Key]) -> asyncio.Task[None]:
         """Begin work on one object; the task ends with the kind."""
         return self.spawn(self.reconciler.reconcile(job))
 

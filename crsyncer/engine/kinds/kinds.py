@@ -81,7 +81,7 @@ class Kinds:
             self._tasks.create_task(self._crd_watch.run())
             self._tasks.create_task(self.stopped.run())
 
-    def start(self, job: Job) -> asyncio.Task[None] | None:
+    def start(self, job: Job[Key]) -> asyncio.Task[None] | None:
         """Have a kind work on one object; None where it does not run."""
         entry = self.entries.get(job.resource)
         return entry.kind.start(job) if entry is not None and entry.kind is not None else None

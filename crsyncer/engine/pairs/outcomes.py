@@ -39,9 +39,9 @@ class Outcomes:
         """Copies that downstream rejects for good (S3.6)."""
         self.unfinalized: dict[Key, Rejection] = {}
         """Upstream objects that cannot get our finalizer, and so get no copy (C6.2)."""
-        self.denied: dict[Job, str] = {}
+        self.denied: dict[Job[Key], str] = {}
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
-        self.errors: dict[Job, str] = {}
+        self.errors: dict[Job[Key], str] = {}
         """Why the last try of a job failed that is tried again, until one succeeds."""
         self._without_status: tuple[Key, str] | None = None
         """The copy, by its key and uid, of which downstream answers that it has no `/status`."""
@@ -49,10 +49,10 @@ class Outcomes:
         self._cache = cache
         self._outbox = outbox
         self._context = context
-        self._arrived: dict[Job, float] = {}
+        self._arrived: dict[Job[Key], float] = {}
         """When the event of a job arrived, in event loop time, seconds."""
 
-    def dispatcher(self, job: Job) -> Dispatcher:
+    def dispatcher(self, job: Job[Key]) -> Dispatcher[Key]:
         """The dispatcher of the side that a job writes to."""
         return self._context.dispatchers[self._policy.downstream if job.work == CONTENT else self._policy.upstream]
 
@@ -69,11 +69,11 @@ class Outcomes:
         job = Job(self._policy.resource, CONTENT, key)
         return self.dispatcher(job).failures(job) >= TRIES_BEFORE_DEAD
 
-    def event_arrived(self, job: Job) -> None:
+    def event_arrived(self, job: Job[Key]) -> None:
         """An event has arrived: the latency of its write counts from now, or from the event before it."""
         self._arrived.setdefault(job, asyncio.get_running_loop().time())
 
-    def done(self, job: Job, verb: str | None) -> None:
+    def done(self, job: Job[Key], verb: str | None) -> None:
         """The object was reconciled, by a write with this verb; None: no write was needed."""
         self.dispatcher(job).succeeded(job)
         self.errors.pop(job, None)
@@ -88,13 +88,13 @@ class Outcomes:
             seconds = asyncio.get_running_loop().time() - arrived
             self._context.observer.latency("spec" if job.work == CONTENT else "status", seconds)
 
-    def name_taken(self, job: Job) -> None:
+    def name_taken(self, job: Job[Key]) -> None:
         """The copy's name is another object's: try again when an event shows a change, and after a back-off."""
         self.errors.pop(job, None)
         self._context.observer.noop()
         self.dispatcher(job).back_off(job, TAKEN)
 
-    def failed(self, job: Job, error: SyncError) -> None:
+    def failed(self, job: Job[Key], error: SyncError) -> None:
         """It did not happen, or may not have (S10): report it once, and decide when to try again."""
         dispatcher = self.dispatcher(job)
         error = lasting(error, tries=dispatcher.failures(job) + 1)
@@ -166,12 +166,12 @@ class Outcomes:
         copy = self._cache.views[self._policy.downstream].get(key)
         return None if copy is None else (key, copy.uid)
 
-    def _count(self, job: Job, verb: str, result: str) -> Side:
+    def _count(self, job: Job[Key], verb: str, result: str) -> Side:
         side = self._policy.downstream if job.work == CONTENT else self._policy.upstream
         self._context.observer.write(side, self._policy.resource, verb, result)
         return side
 
-    def _dead(self, job: Job, error: SyncError) -> None:
+    def _dead(self, job: Job[Key], error: SyncError) -> None:
         if job.work == STATUS:
             self._outbox.mark_dead(job.key, error)
             return
@@ -182,7 +182,7 @@ class Outcomes:
         rejections[job.key] = Rejection(what, str(error), until)
         self._context.report_changed()
 
-    def _denied(self, job: Job, message: str | None) -> None:
+    def _denied(self, job: Job[Key], message: str | None) -> None:
         if message is not None and self.denied.get(job) != message:
             self.denied[job] = message
             self._context.report_changed()

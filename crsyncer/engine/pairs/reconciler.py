@@ -129,7 +129,7 @@ class Reconciler:
 
     # Reconciling
 
-    async def reconcile(self, job: Job) -> None:
+    async def reconcile(self, job: Job[Key]) -> None:
         """Work on one pair."""
         try:
             verb = await self._work[job.work](job)
@@ -158,7 +158,7 @@ class Reconciler:
             # A vanished copy may have been waiting for its last status to go first (S5.2).
             self._context.dispatchers[self.policy.downstream].add(job._replace(work=CONTENT), Priority.SPEC)
 
-    def _queue_again(self, job: Job) -> None:
+    def _queue_again(self, job: Job[Key]) -> None:
         """A write may be followed by another: a create by its status, a status by a newer one."""
         if job.work in (CONTENT, FINALIZER):  # the copy may be made now (C6.1)
             content = job._replace(work=CONTENT)
@@ -190,7 +190,7 @@ class Reconciler:
             after=_RELATED_FIRST if self.related_first is not None and self.related_first.delay(key) else None,
         )
 
-    async def _content(self, job: Job) -> str | None:
+    async def _content(self, job: Job[Key]) -> str | None:
         """Bring the copy in line; the verb of the write that was made, None when there was no need."""
         key = job.key
         plan = await self._status_taken(key)
@@ -212,7 +212,7 @@ class Reconciler:
                 return await self._write(job, action, plan.status)
         return None
 
-    def settle(self, job: Job, plan: Plan, *, status_taken: bool) -> bool:
+    def settle(self, job: Job[Key], plan: Plan, *, status_taken: bool) -> bool:
         """Do a content job at once where there is nothing to do; whether it is done. Else it has to be queued."""
         begins = not self.stopped and self.outcomes.dispatcher(job).begins_at_once(job)
         if not begins or plan.content is not None or not (plan.status is None or status_taken):
@@ -231,7 +231,7 @@ class Reconciler:
         self._settled(key)
         self._unhold(key, status)
 
-    async def _write(self, job: Job, action: Write, status: StatusAction | None) -> str | None:
+    async def _write(self, job: Job[Key], action: Write, status: StatusAction | None) -> str | None:
         key = job.key
         if isinstance(action, Create):
             self.creating.add(key)
@@ -252,7 +252,7 @@ class Reconciler:
         if self.stopped or self.plan(key).content != write:
             raise Conflict("the plan has changed meanwhile")
 
-    async def _verify_ahead(self, job: Job) -> None:
+    async def _verify_ahead(self, job: Job[Key]) -> None:
         """Have a deletion verified whose copy cannot be reached now."""
         # A copy whose create was not answered is not known, but may exist.
         there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
@@ -262,7 +262,7 @@ class Reconciler:
             if hold is not None:
                 self._hold(job.key, hold)
 
-    async def _wait(self, job: Job, until: Until) -> None:
+    async def _wait(self, job: Job[Key], until: Until) -> None:
         """Start whatever the content waits for."""
         match until:
             case Until.UPSTREAM_LISTED:
@@ -320,7 +320,7 @@ class Reconciler:
             self.take(key, plan.status, copy or {})
         return plan
 
-    async def _status(self, job: Job) -> str | None:
+    async def _status(self, job: Job[Key]) -> str | None:
         suspicions = self.outbox.suspicions
         try:
             sent = await self.outbox.send(job.key, self.outcomes.dispatcher(job).failures(job))
@@ -361,7 +361,7 @@ class Reconciler:
     def _related_remain(self, key: Key) -> bool:
         return self.related_first is not None and self.related_first.remain(key)
 
-    async def _finalizer(self, job: Job) -> str | None:
+    async def _finalizer(self, job: Job[Key]) -> str | None:
         if self._finalizers is None or not await self._finalizers.act(job.key):
             self.consider_finalizer(job.key)  # a grace period may go on
             return None
