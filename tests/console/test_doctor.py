@@ -30,9 +30,9 @@ from crsyncer.console.set_up.questions import SetUp, examine
 from crsyncer.core.accounts.access import OWN_NEEDS, needs
 from crsyncer.core.content.annotations import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.merge_settings import NOT_SERVED, PolicyObject, read_object
 from crsyncer.core.kinds.namespaces import EVERYWHERE
-from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.reports.findings import DiskFacts, LoginFacts, StoreFindings, Validity
 from crsyncer.core.requests.calls import CRDS, SYNC_POLICIES, Call

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from crsyncer.core.kinds.built_in_kind import CORE, not_served, read_resource, unknown, version_names
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import Version
-from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Json
 from tests.core.policy_objects import merged_of, policy_object
 

@@ -6,8 +6,9 @@ import pytest
 
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.merge_settings import NOT_SERVED, not_trusted, policy_of_kind, problem_of, travelling_api
-from crsyncer.core.kinds.sync_policy import Api, Resource
+from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json, Side
 from tests.core.policy_objects import merged_of, policy_object, read
 

@@ -12,10 +12,10 @@ from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.kinds.built_in_kind import unknown
 from crsyncer.core.kinds.configured import configured_kind, without_crd
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import PolicyObject
 from crsyncer.core.kinds.namespaces import EVERYWHERE
-from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.related.relate import is_primary, related_entries, related_policy
 from tests.core.builders import crd, goal, policy

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
+from crsyncer.core.kinds.kind_name import version_priority
 from crsyncer.core.kinds.kind_policy import Version
 from crsyncer.core.kinds.read_kind import is_terminating, read_policy, reduced_crd
-from crsyncer.core.kinds.version_choice import choose_version, version_priority
+from crsyncer.core.kinds.version_choice import choose_version
 from crsyncer.core.model import Side
 from tests.core.builders import crd, policy, some
 

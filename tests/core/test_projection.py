@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.core.content.template import Names, read_template
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import policy_of_kind
 from crsyncer.core.kinds.namespaces import same_names
 from crsyncer.core.kinds.projection import cloud_resource, discovered, projected
 from crsyncer.core.kinds.related_entry import RelatedEntry
-from crsyncer.core.kinds.sync_policy import Projection, Related, Resource, read_sync_policy
+from crsyncer.core.kinds.sync_policy import Projection, Related, read_sync_policy
 from crsyncer.core.kinds.version_choice import choose_version
 from crsyncer.core.model import Key, Side
 from crsyncer.core.related.relate import RelatedFailed, references_of, related_entries

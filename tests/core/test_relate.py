@@ -11,11 +11,11 @@ from crsyncer.core.content.selector import Selector
 from crsyncer.core.content.shape import AS_RECEIVED
 from crsyncer.core.content.template import Names
 from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import policy_of_kind
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.kinds.related_entry import RelatedEntry
-from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Freshness, Gap, Json, Key, Observation, Record, Side, Stamp, View
 from crsyncer.core.pair.actions import NAME_TAKEN, HoldReason, Until, Update, Wait, Why
 from crsyncer.core.pair.decide import decide, may_delete

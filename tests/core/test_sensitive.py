@@ -11,8 +11,8 @@ from crsyncer.core.content.object_content import LAST_APPLIED, concealed, key_of
 from crsyncer.core.content.shape import MutationFailed, Shape
 from crsyncer.core.content.template import Names
 from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Gap, Key, Observation, Record, Side
 from crsyncer.core.pair.actions import NAME_TAKEN, SECRET_UNKNOWN, Create, Update, Why
 from crsyncer.core.pair.compose import compose_copy

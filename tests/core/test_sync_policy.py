@@ -4,7 +4,15 @@ import pytest
 
 from crsyncer.core.content.selector import Requirement, Selector
 from crsyncer.core.content.steps import Cel, Mutations, Regex, Remove, Set
-from crsyncer.core.kinds.sync_policy import Api, Deletion, Filter, Projection, Reference, Resource, read_sync_policy
+from crsyncer.core.kinds.kind_name import Resource
+from crsyncer.core.kinds.sync_policy import (
+    Api,
+    Deletion,
+    Filter,
+    Projection,
+    Reference,
+    read_sync_policy,
+)
 from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError
 from tests.core.sync_policies import FULL, GONE, MINIMAL, SPEC, WRONG, Wrong, edited

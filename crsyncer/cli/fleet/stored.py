@@ -10,16 +10,16 @@ from crsyncer.console.compare import lister
 from crsyncer.console.confinement.manifests import BUILT_IN
 from crsyncer.core.apis.revise import KIND as CRD
 from crsyncer.core.content.fields import Text, fields_at, wrong
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
-from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Json
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import CRD_COLLECTION, CRDS, SYNC_POLICIES, Call, Collection
-from crsyncer.engine.kinds.discovery import discover
 from crsyncer.errors import ConfigError, NotServed, SyncError
-from crsyncer.fleet.domain.read_objects import kind_of, kind_without_crd
+from crsyncer.fleet.domain.read_objects import kind_in_discovery, kind_of
 from crsyncer.fleet.domain.values import GROUP, PROPERTIES_NAMESPACE, PlacedKind, Placement, Verdict
 from crsyncer.ports import Send
+from crsyncer.runtime.discovery import discover
 
 LARGEST = 16 << 20
 """Bytes of a file with objects."""
@@ -100,7 +100,7 @@ class Objects:
         if self.send is not None:
             if resource.group and (crd := await self._crd(name)) is not None:
                 return _from_crd(crd, policies)
-            return _without_crd(resource, await discover(resource, self.send), policies)
+            return kind_in_discovery(name, await discover(resource, self.send), policies)
         if name in BUILT_IN:
             return PlacedKind(name, "", name, BUILT_IN[name], "v1", namespaced=True, sensitive=name == "secrets")
         for each in (*self.given, *manifests):
@@ -219,18 +219,3 @@ def _from_crd(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
         raise ConfigError(
             f"the CRD {crd['metadata']['name']} is incomplete", hint="one that an API server accepts"
         ) from None
-
-
-def _without_crd(resource: Resource, described: Json | None, policies: Mapping[str, Json]) -> PlacedKind:
-    """A kind without a CRD, as discovery describes it; None: it is not served."""
-    served, version = None, ""
-    if described is not None:
-        spec = described["spec"]
-        [storage] = [each for each in spec["versions"] if each["storage"]]
-        version = storage["name"]
-        served = {
-            "kind": spec["names"]["kind"],
-            "namespaced": spec["scope"] == "Namespaced",
-            "status": bool(storage["subresources"]),
-        }
-    return kind_without_crd(resource.full_name, served, group=resource.group, version=version, policies=policies)

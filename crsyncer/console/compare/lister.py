@@ -19,9 +19,9 @@ from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import SYNC_POLICIES, Collection
 from crsyncer.core.watching.pages import FIRST, PageLimit
 from crsyncer.core.watching.watch import listed_at
-from crsyncer.engine.kinds.discovery import discover
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
 from crsyncer.ports import Reply, Send
+from crsyncer.runtime.discovery import discover
 
 
 async def objects(

@@ -13,7 +13,7 @@ from typing import Any
 from crsyncer.core.content.fields import Fields, Text, fields_at, wrong
 from crsyncer.core.content.object_content import is_deeper_than, whole_numbers
 from crsyncer.core.content.pointer import EACH
-from crsyncer.core.kinds.version_choice import version_priority
+from crsyncer.core.kinds.kind_name import version_priority
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import pointer_segment
 from crsyncer.errors import ConfigError

@@ -3,7 +3,8 @@
 from functools import partial
 
 from crsyncer.core.apis.revise import Revision, revise
-from crsyncer.core.kinds.sync_policy import Api, Resource
+from crsyncer.core.kinds.kind_name import Resource
+from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json, Side
 
 

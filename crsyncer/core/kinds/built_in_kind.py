@@ -5,8 +5,7 @@ A robot without SyncPolicies never imports this.
 
 from collections.abc import Mapping
 
-from crsyncer.core.kinds.sync_policy import Resource
-from crsyncer.core.kinds.version_choice import version_priority
+from crsyncer.core.kinds.kind_name import Resource, version_priority
 from crsyncer.core.model import Json
 
 CORE: Json = {"versions": [{"version": "v1"}]}

@@ -6,12 +6,13 @@ A robot without SyncPolicies never imports this.
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import PolicyObject, not_trusted, policy_of_kind
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.kinds.projection import cloud_resource
 from crsyncer.core.kinds.related_entry import RelatedEntry
-from crsyncer.core.kinds.sync_policy import Related, Resource, SyncPolicy
+from crsyncer.core.kinds.sync_policy import Related, SyncPolicy
 from crsyncer.core.model import Json
 from crsyncer.core.related.relate import related_policy
 from crsyncer.core.reports.facts import POLICY_RULE

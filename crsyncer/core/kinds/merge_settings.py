@@ -11,6 +11,7 @@ from crsyncer.core.content.mutation import Expressions, shape_of
 from crsyncer.core.content.object_content import is_deeper_than, stamp_of
 from crsyncer.core.content.shape import AS_RECEIVED, Shape
 from crsyncer.core.content.template import NAMESPACE, ROBOT, read_template
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.kinds.projection import projected
@@ -21,7 +22,6 @@ from crsyncer.core.kinds.sync_policy import (
     KIND,
     Api,
     Filter,
-    Resource,
     SyncPolicy,
     label_problems,
     read_sync_policy,

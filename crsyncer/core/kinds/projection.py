@@ -6,9 +6,10 @@ A robot without SyncPolicies never imports this.
 from dataclasses import replace
 
 from crsyncer.core.content.template import HASH, NAME, NAMESPACE, Template
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import EVERYWHERE
-from crsyncer.core.kinds.sync_policy import CLOSED_GROUPS, Projection, Related, Resource, SyncPolicy
+from crsyncer.core.kinds.sync_policy import CLOSED_GROUPS, Projection, Related, SyncPolicy
 
 
 def projected(policy: KindPolicy, projection: Projection) -> KindPolicy:

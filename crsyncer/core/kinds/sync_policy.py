@@ -15,6 +15,7 @@ from crsyncer.core.content.pointer import EACH
 from crsyncer.core.content.selector import Selector, read_selector
 from crsyncer.core.content.steps import PATH_TEXT, Mutations, read_mutations
 from crsyncer.core.content.template import HASH, NAME, Template, read_template
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.naming import Naming
 from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError
@@ -41,20 +42,6 @@ _MOST_RELATED = 16
 _MOST_VERSIONS = 16
 _GRACE = "1h"
 _MINUTE, _MONTH = 60, 720 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A kind, by the robot's names. Without a version it is agreed on (S1.5)."""
-
-    group: str
-    resource: str
-    version: str | None = None
-
-    @property
-    def full_name(self) -> str:
-        """Such as goals.lab.example.com, or configmaps: the name of its CRD, where it has one."""
-        return f"{self.resource}.{self.group}".rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Callable, Mapping
 
 from crsyncer.core.kinds import built_in_kind
-from crsyncer.core.kinds.sync_policy import Resource
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.watching.backoff import UNSERVED
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kinds.discovery import discover
 from crsyncer.errors import SyncError
+from crsyncer.runtime.discovery import discover
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,8 @@ from crsyncer.core.kinds.projection import discovered
 from crsyncer.core.kinds.version_choice import choose_version
 from crsyncer.core.model import Json
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import is_inconclusive
-from crsyncer.errors import Unsure
 from crsyncer.ports import Reply, Send, Store
+from crsyncer.runtime.discovery import ask
 
 UNKNOWN = "waiting"
 """The state of a kind of which the cloud has not been asked yet."""
@@ -138,15 +137,3 @@ async def _versions(policy: KindPolicy, send: Send) -> dict[str, dict[str, Json]
 
 def _by_name(reply: Reply) -> dict[str, Json]:
     return {str(each.get("name", "")): each for each in reply.body.get("resources") or []}
-
-
-async def ask(call: calls.Call, send: Send) -> Reply:
-    """The answer to a request of a negotiation. Raises Unsure when there was none that says anything."""
-    reply = await send(call)
-    _raise_if_unavailable(reply.status)
-    return reply
-
-
-def _raise_if_unavailable(status: int) -> None:
-    if is_inconclusive(status):
-        raise Unsure(f"discovery answered {status}")

@@ -14,7 +14,7 @@ from crsyncer.core.content.object_content import is_deeper_than
 from crsyncer.core.content.pointer import LONGEST, PATH, Pointer, parse
 from crsyncer.core.content.selector import Selector, selector_at
 from crsyncer.core.content.steps import Remove, Set
-from crsyncer.core.kinds.version_choice import version_priority
+from crsyncer.core.kinds.kind_name import version_priority
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.names import named_by_marks, read_marks
@@ -161,6 +161,21 @@ def kind_without_crd(
         return _judged(kind, Verdict.NOT_SERVED, f"{resource} is not served")
     problem = _not_placeable({}, policies.get(resource), f"no SyncPolicy in the cloud for {resource}")
     return _judged(kind, Verdict.NOT_PLACEABLE if problem else Verdict.PLACEABLE, problem)
+
+
+def kind_in_discovery(resource: str, described: Json | None, policies: Mapping[str, Json]) -> PlacedKind:
+    """A kind without a CRD, as discovery describes it; None: it is not served."""
+    group = resource.partition(".")[2]
+    if described is None:
+        return kind_without_crd(resource, None, group=group, version="", policies=policies)
+    spec = described["spec"]
+    [storage] = [each for each in spec["versions"] if each["storage"]]
+    served: Json = {
+        "kind": spec["names"]["kind"],
+        "namespaced": spec["scope"] == "Namespaced",
+        "status": bool(storage["subresources"]),
+    }
+    return kind_without_crd(resource, served, group=group, version=storage["name"], policies=policies)
 
 
 def _judged(kind: PlacedKind, verdict: Verdict, message: str) -> PlacedKind:

@@ -4,11 +4,12 @@ A robot without SyncPolicies never imports this.
 """
 
 from crsyncer.core.kinds import built_in_kind
-from crsyncer.core.kinds.sync_policy import Resource
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
 from crsyncer.core.requests import calls
-from crsyncer.engine.kinds.negotiation import ask
-from crsyncer.ports import Send
+from crsyncer.core.requests.answers import is_inconclusive
+from crsyncer.errors import Unsure
+from crsyncer.ports import Reply, Send
 
 
 async def discover(resource: Resource, send: Send) -> Json | None:
@@ -23,3 +24,11 @@ async def discover(resource: Resource, send: Send) -> Json | None:
     names = built_in_kind.version_names(served)
     shown = {name: (await ask(calls.discovery(resource.group, name), send)).body for name in names}
     return built_in_kind.read_resource(resource, served, shown)
+
+
+async def ask(call: calls.Call, send: Send) -> Reply:
+    """The answer of discovery to a request. Raises Unsure when there was none that says anything."""
+    reply = await send(call)
+    if is_inconclusive(reply.status):
+        raise Unsure(f"discovery answered {reply.status}")
+    return reply
