@@ -11,6 +11,7 @@ SyncError                 hint: what the operator can do
 ├── Never                 it did not happen, and asking again will not help           400, 413, 422
 │   └── StatusRejected    of a copy's status
 ├── NotAllowed            the credential                                              401, 403
+├── NotLeading            it did not happen: this process leads no more, and ends     the fleet's Lease
 ├── ConfigError           a flag, variable, key or kubeconfig: what, where, what is allowed
 ├── StoreError            the disk: full, read-only, broken
 └── Locked                another process owns the state directory
@@ -82,6 +83,10 @@ class NotAllowed(SyncError):
     def __init__(self, message: str, *, status: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
+
+
+class NotLeading(SyncError):
+    """It did not happen: another process may hold the Lease now, and this one has to end."""
 
 
 class ConfigError(SyncError):
