@@ -55,7 +55,6 @@ class Dispatcher(Generic[K]):
         self._start = start
         self._queue: WorkQueue[Job[K]] = WorkQueue(lane)
         self._wake = asyncio.Event()
-        self._busy: Counter[Hashable] = Counter()
         self._again: Counter[Hashable] = Counter()
         self._since: dict[Job[K], float] = {}
         """Since when each job has been in the queue without a break, in event loop time, seconds."""
@@ -139,7 +138,7 @@ class Dispatcher(Generic[K]):
             await self._connection.up.wait()
             self._wake.clear()
             while self._connection.up.is_set() and not self._retry_after.left:
-                job = self._queue.pop(loop.time(), self._free)
+                job = self._queue.pop(loop.time(), self._most())
                 if job is None:
                     break
                 again = self._queue.failures(job) > 0
@@ -166,11 +165,11 @@ class Dispatcher(Generic[K]):
         self._queue.retry_now()
         self._wake.set()
 
-    def _free(self, lane: Hashable) -> bool:
-        """Whether a lane may begin one more job."""
+    def _most(self) -> int:
+        """A lane may begin one more job while fewer than so many of its jobs are under way."""
         if len(self._quick) < self._connection.pace.limit:
-            return self._busy[lane] < MOST
-        return self._busy[lane] == 0 and self._connection.pace.limit > 1  # one at a time is one of any lane
+            return MOST
+        return 1 if self._connection.pace.limit > 1 else 0  # one at a time is one of any lane
 
     def _begin(self, job: Job[K], *, again: bool) -> None:
         task = self._start(job)
@@ -179,9 +178,7 @@ class Dispatcher(Generic[K]):
             self._since.pop(job, None)
             return
         loop = asyncio.get_running_loop()
-        lane = self._queue.lane(job)
-        self._busy[lane] += 1
-        self._again[lane] += again
+        self._again[self._queue.lane(job)] += again
         self._quick.add(job)
         self.under_way[job] = loop.time()
         slow = loop.call_later(self._connection.pace.slow, self._leave, job)
@@ -191,8 +188,9 @@ class Dispatcher(Generic[K]):
         slow.cancel()
         self._leave(job)
         lane = self._queue.lane(job)
-        self._busy[lane] -= 1
         self._again[lane] -= again
+        if not self._again[lane]:
+            del self._again[lane]
         self._queue.done(job)
         del self.under_way[job]
         if job not in self._queue:

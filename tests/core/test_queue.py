@@ -282,12 +282,15 @@ def test_S9_5_where_many_wait_every_other_one_is_the_newest_and_none_waits_forev
     assert {f"a{number}" for number in range(4, 18)} <= set(handed)
 
 
-def test_S9_5_of_a_lane_that_is_not_free_nothing_is_handed_out():
+def test_S9_5_of_a_lane_of_which_enough_is_under_way_nothing_is_handed_out():
     queue = lanes()
     for key in ("a1", "a2", "b1"):
         queue.add(key, Priority.SPEC)
-    assert [queue.pop(0.0, lambda lane: lane != "a") for _ in range(2)] == ["b1", None]
-    assert [queue.pop(0.0) for _ in range(3)] == ["a1", "a2", None]
+    assert queue.pop(0.0) == "a1"
+    assert [queue.pop(0.0, 1) for _ in range(2)] == ["b1", None]
+    assert queue.pop(0.0, 0) is None
+    queue.done("a1")
+    assert [queue.pop(0.0, 1) for _ in range(2)] == ["a2", None]
 
 
 @pytest.mark.parametrize("when", [1e17, math.inf])
@@ -318,7 +321,7 @@ def test_F11_the_lane_of_a_key_is_that_of_when_it_became_ready():
     queue.add("x", Priority.DELETION)  # ready again, at another priority
     lane_of["x"] = "c"
     assert (queue.lane("x"), queue.lane("y")) == ("b", "a")
-    assert queue.pop(0.0, lambda lane: lane != "c") == "x"
+    assert queue.pop(0.0) == "x"
     assert queue.lane("x") == "b"
     queue.add("x", Priority.SPEC)
     queue.done("x")

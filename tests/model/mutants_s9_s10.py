@@ -1,7 +1,7 @@
 """Deliberate defects in what S9 and S10 promise: connections and answers; noticed by tests named after the rules."""
 
 from crsyncer.core.requests import answers
-from crsyncer.core.watching.queue import WorkQueue
+from crsyncer.core.watching.lanes import Lanes
 from crsyncer.engine.pairs import writer
 from crsyncer.engine.pairs.outcomes import Outcomes
 from crsyncer.engine.pairs.writer import Writer
@@ -42,10 +42,10 @@ MUTANTS = (
     Mutant("whoever asks for patience is down", Connection._try,
            "if self.up.is_set() and (busy or slow):", "if False:",
            noticed_by="S9_1_a_side_that_asks_everybody_for_patience_stays_connected_and_is_given_it"),
-    Mutant("the first that came is always the next", WorkQueue.pop,
-           "reversed(equals) if newest and len(equals) > _MANY else iter(equals)", "iter(equals)",
+    Mutant("the first that came is always the next", Lanes.take,
+           "reversed(equals) if lane.newest and len(equals) > _MANY else iter(equals)", "iter(equals)",
            noticed_by="S9_5_a_change_does_not_wait_for_a_crowd_that_came_before_it"),
-    Mutant("a kind waits for all that came before it", WorkQueue.pop,
-           "(min(keys), self._turns.get(lane, _NEVER), lane)", "(min(keys), (0, False), lane)",
+    Mutant("a kind waits for all that came before it", Lanes.take,
+           "lane.turn, lane.newest = self._count, not lane.newest", "lane.turn, lane.newest = 0, False",
            noticed_by="S9_5_a_change_does_not_wait_for_a_crowd_that_came_before_it"),
 )

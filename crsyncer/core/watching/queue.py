@@ -1,16 +1,14 @@
 """A queue of keys, not of events: many events of one object merge into one reconciliation of its newest state."""
 
 import heapq
-from collections import OrderedDict
+import math
 from collections.abc import Callable, Hashable
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-K = TypeVar("K", bound=Hashable)
+from crsyncer.core.watching.lanes import Lanes
 
-_NEVER = (0, False)
-_MANY = 16
-"""Equals in a lane: where more wait, every other one is the newest."""
+K = TypeVar("K", bound=Hashable)
 
 
 class Priority(IntEnum):
@@ -38,15 +36,10 @@ class WorkQueue(Generic[K]):
     """
 
     def __init__(self, lane: Callable[[K], Hashable] = lambda _: None) -> None:
-        self._lane = lane
+        self._lanes = Lanes(lane)
+        """The keys that are ready."""
         self._dirty: dict[K, Priority] = {}
         self._processing: dict[K, Priority] = {}
-        self._lanes: dict[Hashable, dict[Priority, OrderedDict[K, None]]] = {}
-        """Keys that are ready, in the order in which they came; no lane and no priority without a key."""
-        self._lane_of: dict[K, Hashable] = {}
-        """The lane of each key that is ready or being processed."""
-        self._turns: dict[Hashable, tuple[int, bool]] = {}
-        """When each lane was served last, in counts, and whether its newest key is next."""
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, tuple[float, Priority]] = {}
         self._failures: dict[K, int] = {}
@@ -61,10 +54,11 @@ class WorkQueue(Generic[K]):
         known = self._dirty.get(key)
         if known is not None and known <= priority:
             return
-        self._leave(key)
         self._dirty[key] = priority
         if key not in self._processing:
-            self._enter(key)
+            if known is not None:
+                self._lanes.leave(key, known)
+            self._lanes.enter(key, priority)
 
     def add_at(self, key: K, when: float) -> None:
         """Hand the key out again at a time, unless something happens to it before. The earliest time counts.
@@ -78,37 +72,28 @@ class WorkQueue(Generic[K]):
         self._due[key] = (when, min(priority, self._processing.get(key, priority)))
         heapq.heappush(self._later, (when, self._count, key))
 
-    def pop(self, now: float, free: Callable[[Hashable], bool] = lambda _: True) -> K | None:
-        """The next key to work on, of a lane that is free; None when there is none yet."""
+    def pop(self, now: float, most: float = math.inf) -> K | None:
+        """The next key to work on, of a lane of which fewer than `most` are processed; None when there is none yet."""
         while self._later and self._later[0][0] <= now:
             when, _, key = heapq.heappop(self._later)
             due, priority = self._due.get(key, (None, Priority.AUDIT))
             if due == when:
                 self.add(key, priority)
-        heads = [(min(keys), self._turns.get(lane, _NEVER), lane) for lane, keys in self._lanes.items() if free(lane)]
-        if not heads:
-            return None
-        priority, (_, newest), lane = min(heads, key=lambda head: head[:2])
-        equals = self._lanes[lane][priority]
-        key = next(reversed(equals) if newest and len(equals) > _MANY else iter(equals))
-        self._leave(key)
-        self._lane_of[key] = lane
-        self._count += 1
-        self._turns[lane] = (self._count, not newest)
-        del self._dirty[key]
-        self._processing[key] = priority
-        return key
+        found = self._lanes.take(most)
+        if found is not None:
+            self._processing[found] = self._dirty.pop(found)
+        return found
 
     def done(self, key: K) -> None:
         """The reconciler is finished with the key."""
-        if self._processing.pop(key, None) is not None:
-            del self._lane_of[key]
+        del self._processing[key]
+        self._lanes.done(key)
         if key in self._dirty:
-            self._enter(key)
+            self._lanes.enter(key, self._dirty[key])
 
     def lane(self, key: K) -> Hashable:
         """The lane of a key that is ready or being processed."""
-        return self._lane_of[key]
+        return self._lanes.of(key)
 
     def withdraw(self, key: K) -> None:
         """Nothing is left to be done for a key that is being processed: do not hand it out again for what happened."""
@@ -143,7 +128,8 @@ class WorkQueue(Generic[K]):
     def drop(self, chosen: Callable[[K], bool]) -> None:
         """Forget the keys that are chosen; those being processed finish."""
         for key in [k for k in {**self._dirty, **self._due, **self._failures} if chosen(k)]:
-            self._leave(key)
+            if key in self._dirty and key not in self._processing:
+                self._lanes.leave(key, self._dirty[key])
             for known in (self._dirty, self._due, self._failures):
                 known.pop(key, None)
 
@@ -154,19 +140,3 @@ class WorkQueue(Generic[K]):
     def failures(self, key: K) -> int:
         """How often the key has failed in a row."""
         return self._failures.get(key, 0)
-
-    def _enter(self, key: K) -> None:
-        """A key is ready, behind its equals."""
-        lane = self._lane_of[key] = self._lane(key)
-        self._lanes.setdefault(lane, {}).setdefault(self._dirty[key], OrderedDict())[key] = None
-
-    def _leave(self, key: K) -> None:
-        """A key is ready no more, if it was."""
-        if key not in self._dirty or key in self._processing:
-            return
-        lane, priority = self._lane_of.pop(key), self._dirty[key]
-        del self._lanes[lane][priority][key]
-        if not self._lanes[lane][priority]:
-            del self._lanes[lane][priority]
-        if not self._lanes[lane]:
-            del self._lanes[lane]
