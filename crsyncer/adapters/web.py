@@ -1,13 +1,15 @@
-"""Health and metrics over HTTP, for probes and Prometheus, from a thread and an event loop of their own.
+"""Health, metrics and pages over HTTP, from a thread and an event loop of their own.
 
-So `/livez` also answers, with a 503, when the agent's event loop is stuck.
+So `/livez` also answers, with a 503, when the event loop of the process is stuck.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from aiohttp import web
 
@@ -16,7 +18,18 @@ from crsyncer.errors import ConfigError
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _PATIENCE = 5.0
-"""Seconds that the agent's event loop gets for an answer."""
+"""Seconds that the process's own event loop gets for an answer."""
+_HTML = "text/html; charset=utf-8"
+_JSON = "application/json"
+_PAGE_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a path of its own answers: HTML under a Content-Security-Policy, or without a policy JSON."""
+
+    text: str
+    policy: str = ""
 
 
 @contextlib.asynccontextmanager
@@ -26,19 +39,20 @@ async def serve(
     live: Callable[[], str | None],
     ready: Callable[[], str | None],
     metrics: Callable[[], bytes],
+    pages: Mapping[str, Callable[[Mapping[str, str]], Page]] = MappingProxyType({}),
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve `/livez`, `/readyz` and `/metrics` while the context is open, and yield the address it is on.
 
     `live` and `ready` return None when all is well, else why not, which becomes a 503. `live` is called in another
-    thread; `ready` and `metrics` in this event loop, with a 503 when the loop does not answer in time. The port needs
-    no login, so nothing here changes anything or shows more than counts and names. Raises ConfigError where the
-    address cannot be listened on.
+    thread; `ready` and `metrics` in this event loop, with a 503 when the loop does not answer in time, and so are
+    `pages`, by their paths, with the parameters of the query. The port needs no login, so nothing here changes anything
+    or shows more than counts and names. Raises ConfigError where the address cannot be listened on.
     """
     home = asyncio.get_running_loop()
     opened: Future[tuple[tuple[str, int], Callable[[], object]]] = Future()
 
-    async def in_agent(answer: Callable[[], web.Response]) -> web.Response:
-        """An answer that the agent's event loop has to give."""
+    async def in_process(answer: Callable[[], web.Response]) -> web.Response:
+        """An answer that the process's own event loop has to give."""
 
         async def give() -> web.Response:
             return answer()
@@ -49,23 +63,31 @@ async def serve(
             async with asyncio.timeout(_PATIENCE):
                 return await asyncio.wrap_future(future)
         except TimeoutError:
-            return _health(f"the agent's event loop has not answered within {_PATIENCE:g} s")
+            return _health(f"the event loop has not answered within {_PATIENCE:g} s")
         except RuntimeError:
             asked.close()
-            return _health("the agent has ended")
+            return _health("the process has ended")
 
     async def livez(_: web.Request) -> web.Response:
         return _health(live())
 
     async def readyz(_: web.Request) -> web.Response:
-        return await in_agent(lambda: _health(ready()))
+        return await in_process(lambda: _health(ready()))
 
     async def scrape(_: web.Request) -> web.Response:
-        return await in_agent(lambda: web.Response(body=metrics(), headers={"Content-Type": _PROMETHEUS}))
+        return await in_process(lambda: web.Response(body=metrics(), headers={"Content-Type": _PROMETHEUS}))
+
+    async def show(request: web.Request) -> web.Response:
+        return await in_process(lambda: _page(pages[request.path](dict(request.query))))
 
     async def listening() -> None:
         app = web.Application()
-        for path, handler in (("/livez", livez), ("/readyz", readyz), ("/metrics", scrape)):
+        for path, handler in (
+            ("/livez", livez),
+            ("/readyz", readyz),
+            ("/metrics", scrape),
+            *((p, show) for p in pages),
+        ):
             app.router.add_get(path, handler)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0, keepalive_timeout=30.0)
         await runner.setup()
@@ -110,3 +132,10 @@ def _refused(listen: tuple[str, int], error: OSError | ValueError) -> ConfigErro
 
 def _health(trouble: str | None) -> web.Response:
     return web.Response(text=f"{trouble or 'ok'}\n", status=503 if trouble else 200)
+
+
+def _page(page: Page) -> web.Response:
+    headers = dict(_PAGE_HEADERS)
+    if page.policy:
+        headers["Content-Security-Policy"] = page.policy
+    return web.Response(body=page.text.encode(), headers={"Content-Type": _HTML if page.policy else _JSON, **headers})

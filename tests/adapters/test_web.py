@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crsyncer.adapters import web
 from crsyncer.adapters.metrics import Metrics
-from crsyncer.adapters.web import check, serve
+from crsyncer.adapters.web import Page, check, serve
 from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError
 from crsyncer.sandbox.free_ports import free_ports
@@ -64,6 +64,42 @@ async def test_nothing_else_is_there_and_nothing_can_be_changed():
         assert (await get(address, "/"))[0] == 404
         assert (await get(address, "/debug/pprof"))[0] == 404
         assert (await get(address, "/livez", "POST"))[0] == 405
+
+
+def with_pages():
+    def page(parameters):
+        return Page(f"<p>{len(parameters.get('robot', ''))}</p>", policy="default-src 'none'")
+
+    return serve(
+        ("127.0.0.1", 0),
+        live=lambda: None,
+        ready=lambda: None,
+        metrics=lambda: b"a 1\n",
+        pages={"/": page, "/streams": lambda _: Page('["r1"]')},
+    )
+
+
+async def test_pages_of_its_own_stand_beside_health_and_metrics():
+    async with with_pages() as address:
+        assert await get(address, "/") == (200, "<p>0</p>", "text/html; charset=utf-8")
+        assert await get(address, "/?robot=r17&other=1") == (200, "<p>3</p>", "text/html; charset=utf-8")
+        assert await get(address, "/streams?shard=a") == (200, '["r1"]', "application/json")
+        assert (await get(address, "/livez"))[:2] == (200, "ok\n")
+        assert (await get(address, "/", "HEAD"))[:2] == (200, "")
+        assert [(await get(address, path, "POST"))[0] for path in ("/", "/streams")] == [405, 405]
+        assert (await get(address, "/other"))[0] == 404
+        assert (await get(address, f"/?robot={'x' * 10_000}"))[0] == 400
+
+
+async def test_a_browser_runs_nothing_of_a_page_and_keeps_none():
+    async with (
+        with_pages() as address,
+        aiohttp.ClientSession() as session,
+        session.get(f"http://{address[0]}:{address[1]}/") as got,
+    ):
+        assert got.headers["Content-Security-Policy"] == "default-src 'none'"
+        assert got.headers["X-Content-Type-Options"] == "nosniff"
+        assert got.headers["Cache-Control"] == "no-store"
 
 
 async def test_a_busy_port_names_the_flag():

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, OPTIONS
-from crsyncer.adapters.metrics import Metrics
+from crsyncer.adapters.metrics import FleetMetrics, Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console.screens import report
 from crsyncer.console.screens.gather import kind_row
@@ -116,16 +116,17 @@ def test_the_tables_of_settings_are_the_code():
     assert rows("flag of `crsyncer fleet`") == settings(FLEET_OPTIONS)
 
 
-def test_every_metric_is_documented_with_its_labels_and_no_other():
+@pytest.mark.parametrize(("metrics", "head"), [(Metrics(), "metric"), (FleetMetrics(), "metric of `crsyncer fleet`")])
+def test_every_metric_is_documented_with_its_labels_and_no_other(metrics: Any, head: str):
     # The names as Prometheus sees them: a family of counters ends in _total.
-    registry: Any = Metrics()._registry
+    registry = metrics._family._registry
     expected = {}
     for collector, names in registry._collector_to_names.items():
         family = next(iter(collector.collect()))
         name = f"{family.name}_total" if family.type == "counter" else family.name
         assert name in names
         expected[f"`{name}`"] = ", ".join(collector._labelnames)
-    assert {name: labels for name, labels, _ in rows("metric")} == expected
+    assert {name: labels for name, labels, _ in rows(head)} == expected
 
 
 def test_every_annotation_is_documented_and_no_other():
