@@ -1,5 +1,6 @@
 """What SyncPolicies and the annotations of a CRD make of a kind (C1)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -292,8 +293,8 @@ def test_C4_5_only_steps_need_the_languages_and_without_them_the_hint_says_how_t
     class Missing(Expressions):
         """An installation without the extra."""
 
-        def program(self, text: str) -> CelProgram:
-            raise ConfigError(f"{text} needs it", hint="install it")
+        def program(self, text: str, variables: Mapping[str, type]) -> CelProgram:
+            raise ConfigError(f"{text} needs it for {len(variables)} variables", hint="install it")
 
     def none() -> Expressions:
         raise AssertionError("nobody needs them")
@@ -301,7 +302,7 @@ def test_C4_5_only_steps_need_the_languages_and_without_them_the_hint_says_how_t
     plain: Json = {"resource": {"group": "lab.example.com", "resource": "goals"}, "conflict": "keepLocal"}
     assert read_object({"metadata": {"name": "a"}, "spec": plain}, none).problem == ""
     found = read_object({"metadata": {"name": "a"}, "spec": plain | {"mutations": STEPS}}, Missing)
-    assert found.problem == "spec.mutations.up[0].cel: robot needs it; install it"
+    assert found.problem == "spec.mutations.up[0].cel: robot needs it for 4 variables; install it"
 
 
 def test_C4_4_steps_on_the_robots_label_are_wrong_where_an_annotation_filters_by_it():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.core.content.mutation import Compiled, compile_steps, mutate_content, mutate_status
+from crsyncer.core.content.mutation import VARIABLES, Compiled, compile_steps, mutate_content, mutate_status
 from crsyncer.core.content.shape import MutationFailed
 from crsyncer.core.content.template import Names
 from crsyncer.core.kinds.sync_policy import read_sync_policy
@@ -307,7 +307,7 @@ def test_C4_3_what_does_not_compile_is_misconfigured_with_its_place(wrong, said)
 
 def test_C4_2_nulls_of_results_do_not_use_up_the_interpreters_own():
     """The library does not count those that it hands out, and Python 3.11 ends where none is left."""
-    program = Expressions().program("[null, {'a': null}, value]")
+    program = Expressions().program("[null, {'a': null}, value]", VARIABLES)
     before, results = sys.getrefcount(None), 3000
     for _ in range(results):
         assert program.evaluate({"self": {}, "value": None}) == [None, {"a": None}, None]

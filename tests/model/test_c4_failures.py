@@ -1,6 +1,7 @@
 """C4.3 to C4.5 on virtual time: steps that do not compile, steps that fail, and what is missing."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
@@ -23,8 +24,8 @@ class Missing(Expressions):
     def pattern(self, text: str) -> RePattern:
         raise ConfigError(f"{text} needs google-re2", hint="install it")
 
-    def program(self, text: str) -> CelProgram:
-        raise ConfigError(f"{text} needs cel-expr-python", hint="install it")
+    def program(self, text: str, variables: Mapping[str, type]) -> CelProgram:
+        raise ConfigError(f"{text} over {len(variables)} variables needs cel-expr-python", hint="install it")
 
 
 @pytest.mark.parametrize(

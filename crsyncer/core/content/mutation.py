@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, assert_never
+from types import MappingProxyType
+from typing import Any, NewType, Protocol, TypeVar, assert_never
 
 from crsyncer.core.content.fields import json_problem
 from crsyncer.core.content.pointer import Pointer, changed
@@ -13,6 +14,10 @@ from crsyncer.core.model import Json, Key
 from crsyncer.errors import ConfigError, SyncError
 
 T = TypeVar("T")
+VARIABLES: Mapping[str, type] = MappingProxyType({"self": object, "value": object, "robot": str, "cluster": str})
+"""What the expressions of a policy may use (C4.2)."""
+Bound = NewType("Bound", object)
+"""Values that are checked and ready for expressions over their variables."""
 
 
 class ExpressionError(SyncError):
@@ -43,8 +48,23 @@ class Pattern(Protocol):
 class Program(Protocol):
     """A compiled expression."""
 
+    def uses(self) -> frozenset[str]:
+        """The variables that it depends on."""
+        ...
+
+    def bind(self, variables: Mapping[str, Any]) -> Bound:
+        """Values for this program and all others over the same variables. Raises ExpressionError."""
+        ...
+
+    def result(self, bound: Bound, *, most: int = LARGEST) -> Any:
+        """Its result, in Python's types. Raises ExpressionError, also where it takes too long.
+
+        A result of more than `most` characters and items is an error, too.
+        """
+        ...
+
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
-        """Its result, in Python's types. Raises ExpressionError, also where it takes too long."""
+        """The result for these values. Raises ExpressionError."""
         ...
 
 
@@ -55,8 +75,11 @@ class Expressions(Protocol):
         """Compile an RE2 pattern."""
         ...
 
-    def program(self, text: str) -> Program:
-        """Compile a CEL expression over self, value, robot and cluster."""
+    def program(self, text: str, variables: Mapping[str, type]) -> Program:
+        """Compile a CEL expression over these variables: `object` for any value, `str` for texts.
+
+        One that calls `map` or `filter` does not compile: their results have no stable order (C4.3).
+        """
         ...
 
 
@@ -203,7 +226,7 @@ def _regex(verb: Regex, place: str, expressions: Expressions) -> Callable[[Any, 
 
 
 def _cel(verb: Cel, place: str, expressions: Expressions) -> Callable[[Any, _Received], Any]:
-    program = _at(place, "cel", lambda: expressions.program(verb.expression))
+    program = _at(place, "cel", lambda: expressions.program(verb.expression, VARIABLES))
 
     def result(value: Any, received: _Received) -> Any:
         names = {"robot": received.names.robot, "cluster": received.names.cluster}
