@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.fleet.domain.decisions import MOST_ROBOTS, Decided, Decision, decision_body, decision_of, numbers
+from crsyncer.fleet.domain.rollout.decisions import MOST_ROBOTS, Decided, Decision, decision_body, decision_of, numbers
 from crsyncer.fleet.domain.values import RobotState
 from tests.fleet.made import placement
 

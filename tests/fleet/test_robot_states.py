@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.fleet.domain.robot_states import (
+from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.rollout.robot_states import (
     Fault,
-    Report,
     RobotFacts,
     Unresolved,
     counts,

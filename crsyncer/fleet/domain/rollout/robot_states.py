@@ -3,24 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from crsyncer.core.model import Json
+from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.values import Hold, Placement, Reason, RobotState
 
 MOST_ERRORS = 20
 MOST_HOLDS = 20
 _MESSAGE = 256
 _CONDITION_MESSAGE = 1024
-
-
-class Report(StrEnum):
-    """What is known of a robot's agent (F9.4)."""
-
-    ONLINE = "online"
-    OFFLINE = "offline"
-    UNREPORTED = "unreported"
 
 
 @dataclass(frozen=True, slots=True)
