@@ -1,0 +1,146 @@
+"""What is wrong in a fleet and needs a human, or will not heal quickly: the reasons of `fleet status`, with hints."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crsyncer.core.model import Json
+from crsyncer.core.reports.text import count
+from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
+from crsyncer.fleet.domain.values import GROUP, Placement, RobotState
+
+ATTENTION, DEGRADED, HEALTHY = "attention", "degraded", "healthy"
+BEHIND_SECONDS = 60.0
+"""A status may be so much behind its placement."""
+_MOST_TOLD = 3
+START_HINT = "is the Deployment of `crsyncer fleet run` there, and what do its logs say?"
+_UNRESOLVED = {
+    "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
+    "NotPlaceable": "annotate the CRD in the cloud with spec-source: cloud and filter-by-robot-name: true, or add a"
+    " SyncPolicy there that says the same",
+    "NotAllowed": "move the placement into the controller's namespace: only placements there may select cluster-scoped"
+    " objects",
+    "BadExpression": "correct readyWhen, or install the extra `expressions` where the controller runs",
+}
+_UNCOLLECTED = {
+    "CollectorMissing": "create the StatusCollector, or remove its name from statusCollectors",
+    "BadExpression": "correct the expressions of the StatusCollector",
+}
+_STOPPED_ROLLOUTS = ("TooManyFailures",)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetReason:
+    """One thing that is wrong. `level` is what it makes of the fleet's health."""
+
+    level: str
+    code: str
+    message: str
+    hint: str
+
+
+def reasons(facts: FleetFacts) -> list[FleetReason]:
+    """All that is wrong, what needs a human first."""
+    found = [*_of_controller(facts), *_of_kinds(facts), *_of_gone_placements(facts)]
+    for placement in sorted(facts.placements, key=lambda each: each.text):
+        found += _of_placement(placement, facts)
+    return sorted(found, key=lambda each: each.level != ATTENTION)
+
+
+def worst_level(found: list[FleetReason]) -> str:
+    """The health that the reasons make."""
+    levels = {each.level for each in found}
+    return next((level for level in (ATTENTION, DEGRADED) if level in levels), HEALTHY)
+
+
+def _of_controller(facts: FleetFacts) -> Iterator[FleetReason]:
+    if not facts.leader.is_running(facts.now):
+        message = "no controller leads: nothing is placed, changed or removed until one is started"
+        yield FleetReason(ATTENTION, "ControllerStopped", message, START_HINT)
+
+
+def _of_kinds(facts: FleetFacts) -> Iterator[FleetReason]:
+    for name in sorted(facts.dead):
+        hint = "crsyncer fleet crds prints it" if name.endswith(GROUP) else "crsyncer fleet crds --inventory prints one"
+        message = f"the cloud does not serve {name}: nothing is removed until it does"
+        yield FleetReason(ATTENTION, "KindNotServed", message, f"install its CRD; {hint}")
+
+
+def _of_gone_placements(facts: FleetFacts) -> Iterator[FleetReason]:
+    """Decisions outlive only a placement that vanished while it had replicas (F5.2)."""
+    known = {each.uid for each in facts.placements}
+    gone = {(each.namespace, each.placement, each.placement_uid): each for each in facts.decisions}
+    for (namespace, name, uid), decision in sorted(gone.items()):
+        if uid not in known:
+            message = f"RobotPlacement {namespace}/{name} is gone, but not its replicas: {decision.name} remembers them"
+            hint = "create it again, and they are taken up if it selects them; crsyncer fleet release --all shows them"
+            yield FleetReason(ATTENTION, "PlacementGone", message, hint)
+
+
+def _of_placement(placement: Placement, facts: FleetFacts) -> Iterator[FleetReason]:
+    name, status = f"RobotPlacement {placement.text}", placement.status
+    for hold in items(status, "holds"):
+        message = f"{name}: hold {hold.get('id')}: {hold.get('message') or hold.get('reason')}"
+        hint = f"what is back ends the hold; crsyncer fleet release {hold.get('id')} shows what it would remove"
+        yield FleetReason(ATTENTION, "Held", message, hint)
+    conditions = {each.get("type"): each for each in items(status, "conditions")}
+    yield from _of_condition(name, conditions.get("Resolved"), _UNRESOLVED, "NotResolved")
+    yield from _of_condition(name, conditions.get("Collected"), _UNCOLLECTED, "NotCollected")
+    rollout = conditions.get("RolledOut") or {}
+    if rollout.get("status") == "False" and rollout.get("reason") in _STOPPED_ROLLOUTS:
+        hint = "mend the content, and the rollout goes on; or raise maxFailures"
+        yield FleetReason(ATTENTION, str(rollout["reason"]), f"{name}: {rollout.get('message')}", hint)
+    counts = number_of(status)
+    for state in (RobotState.FAILED, RobotState.BLOCKED):
+        if number := counts.get(state.lower()):
+            yield _of_robots(placement, state, number, facts)
+    seen = status.get("observedGeneration")
+    age = facts.now - facts.edited.get(placement.text, facts.now)
+    if seen != placement.generation and age > BEHIND_SECONDS:
+        message = f"{name}: its status is behind its spec for {int(age)} s"
+        yield FleetReason(DEGRADED, "StatusBehind", message, "the controller is slow, or may not write the status")
+
+
+def _of_condition(name: str, condition: Json | None, hints: Mapping[str, str], code: str) -> Iterator[FleetReason]:
+    if condition is not None and condition.get("status") == "False":
+        reason = str(condition.get("reason") or code)
+        message = f"{name}: {reason}: {condition.get('message') or 'no message'}"
+        yield FleetReason(ATTENTION, reason, message, hints.get(reason, "correct the placement"))
+
+
+def _of_robots(placement: Placement, state: RobotState, number: int, facts: FleetFacts) -> FleetReason:
+    """That robots of a placement are Failed or Blocked: the first of them, and why."""
+    found = {
+        robot: decided.message
+        for decision in facts.decisions
+        if decision.placement_uid == placement.uid
+        for robot, decided in decision.robots.items()
+        if decided.state is state
+    }
+    shown = [f"{robot} ({message})" if message else robot for robot, message in sorted(found.items())[:_MOST_TOLD]]
+    names = f": {', '.join(shown)}{', ...' if number > len(shown) else ''}" if shown else ""
+    errors = [
+        f"{each.get('robot')} {each.get('source')}: {each.get('reason')}: {each.get('message')}"
+        for each in items(placement.status, "errors")
+        if state is RobotState.BLOCKED and each.get("source")
+    ]
+    why = f"; {errors[0]}" if errors else ""
+    robot, are = min(found, default="ROBOT"), "is" if number == 1 else "are"
+    return FleetReason(
+        ATTENTION,
+        f"Robots{state}",
+        f"RobotPlacement {placement.text}: {count(number, 'robot')} {are} {state}{names}{why}",
+        f"crsyncer fleet explain {placement.text} --robot {robot}",
+    )
+
+
+def items(status: Json, name: str) -> list[Json]:
+    """The objects in a list of a status; whoever writes it, it is read as far as it is sound."""
+    found = status.get(name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def number_of(status: Json) -> dict[str, Any]:
+    """`status.counts`, as far as it has numbers."""
+    found = status.get("counts")
+    return {key: value for key, value in found.items() if isinstance(value, int)} if isinstance(found, dict) else {}
