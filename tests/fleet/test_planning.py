@@ -1,5 +1,6 @@
 """`fleet plan` says what the controller then does, name by name."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from hypothesis import strategies as st
 
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.planning import plan
+from crsyncer.fleet.domain.rendering import UNSHOWN
+from crsyncer.fleet.domain.robot_states import Report
 from crsyncer.fleet.domain.values import Create, Delete, Patch, ReplicaKey
 from tests.fleet.events import EVENTS, apply
 from tests.fleet.lossy import World
-from tests.fleet.made import GOALS, goal, goal_id, patched, raw_placement, raw_robot
+from tests.fleet.made import GOALS, KIND, goal, goal_id, patched, raw_placement, raw_robot
 
 
 def write(verb: str, robot: str = "r0", when: str = "now", name: str = "dock") -> Any:
@@ -54,6 +57,49 @@ def test_F5_2_what_is_held_says_so():
     assert planned(plain)["writes"] == [write("delete", when="held")]
     plain.do(plain.fleet.placement_gone("site", "all"))
     assert planned(plain)["writes"] == [write("delete", when="held") | {"placement": None}]
+
+
+ROLLOUT = {"robotSelectors": [{}], "readyWhen": "true", "rollout": {}}
+
+
+def in_turn(world: World, reports: Any = None) -> dict[str, str]:
+    found = plan(world.fleet, world.losses, world.fleet.all_keys(), now=world.now, reports=reports)
+    return {f"{each['verb']} {each['robot']} {each['name']}": each["when"] for each in found["writes"]}
+
+
+def test_F8_4_what_waits_for_a_rollout_says_so():
+    world = World(raw_placement(**ROLLOUT), robots=3)
+    world.do(world.fleet.robot_shown(raw_robot("r3")))
+    world.do(world.fleet.object_shown(goal(spec={"x": 2}), GOALS))
+    reports = {"r0": Report.OFFLINE, "r1": Report.ONLINE}
+    states = {"r0": "deferred", "r1": "inTurn", "r2": "inTurn"}
+    assert in_turn(world, reports) == {
+        **{f"update {robot} dock": when for robot, when in states.items()},
+        "create r3 dock": "inTurn",
+    }
+    world.do(world.fleet.placement_shown(raw_placement(**{**ROLLOUT, "rollout": {"offline": "Stamp"}})))
+    assert set(in_turn(world, reports).values()) == {"inTurn"}
+    world.do(world.fleet.placement_shown(raw_placement(robotSelectors=[{}])))
+    assert set(in_turn(world, reports).values()) == {"now"}
+
+
+def test_F8_1_a_removal_from_a_robot_with_replicas_due_waits_and_others_do_not():
+    world = World(raw_placement(**ROLLOUT), robots=10, sources=10)
+    world.do(world.fleet.object_gone(GOALS, "site", "goal1"))
+    assert set(in_turn(world).values()) == {"now"}
+    world.gone("r0")
+    world.do(world.fleet.object_shown(goal(spec={"x": 2}), GOALS))
+    found = in_turn(world)
+    assert (found["update r1 dock"], found["delete r1 goal1"]) == ("inTurn", "inTurn")
+    assert (found["delete r0 goal1"], found["delete r0 goal2"]) == ("now", "now")
+
+
+def test_F2_3_what_is_wrong_about_a_secret_is_not_quoted():
+    world = World(raw_placement(robotSelectors=[{}], expand=True), robots=1)
+    world.do(world.fleet.kind_shown(replace(KIND, sensitive=True)))
+    world.do(world.fleet.object_shown(goal(spec={"x": "{{ s3cret"}), GOALS))
+    [found] = planned(world)["blocked"]
+    assert (found["reason"], found["message"]) == ("RenderFailed", UNSHOWN)
 
 
 def test_what_is_blocked_is_no_write():

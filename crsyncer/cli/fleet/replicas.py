@@ -11,7 +11,7 @@ from crsyncer.errors import ConfigError, SyncError
 from crsyncer.fleet.domain.names import REPLICA, is_robot_name, replica_name, source_id
 from crsyncer.fleet.domain.properties import Undefined, config_map_properties
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of, source_of, strip_of, template_source
-from crsyncer.fleet.domain.rendering import Strips, render
+from crsyncer.fleet.domain.rendering import UNSHOWN, Strips, render
 from crsyncer.fleet.domain.replica_plan import new_body
 from crsyncer.fleet.domain.selection import entry_for, governing, may_be_source, selects_robot
 from crsyncer.fleet.domain.values import (
@@ -25,8 +25,6 @@ from crsyncer.fleet.domain.values import (
     Verdict,
     Wanted,
 )
-
-_UNSHOWN = "the message is not shown, for it may quote a Secret"
 
 
 @dataclass(slots=True)
@@ -70,7 +68,7 @@ async def replicas_of(objects: Objects, namespace: str, name: str, robot_name: s
             continue
         made = render(source, placement, strips.get(kind.resource, ()), robot=robot, config_map=properties)
         if isinstance(made, RenderFailed):
-            message = _UNSHOWN if kind.sensitive else made.message
+            message = UNSHOWN if kind.sensitive else made.message
             found.failures.append(f"{_named(kind, source)}: {made.reason}: {message}")
             continue
         where = replica_name(source.key, robot.name, placement.target, namespaced=kind.namespaced)

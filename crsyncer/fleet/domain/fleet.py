@@ -16,6 +16,7 @@ from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.names import SOURCE, replica_name, robot_namespace, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of, row_of, source_of
+from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.renderings import Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
 from crsyncer.fleet.domain.selection import may_be_source
@@ -71,6 +72,8 @@ class Fleet:
         strategy = self.index.sources_of(placement.text)[source]
         found = self.index.source(source, placement)
         rendering = self._renderings.rendered(placement, found, self.index.robots[key.robot])
+        if kind.sensitive and isinstance(rendering, RenderFailed):
+            rendering = replace(rendering, message=UNSHOWN)
         return Wanted(source, key.source_id, key.robot, placement, kind, namespace, name, strategy, rendering)
 
     def decide(self, key: ReplicaKey, *, removal: Removal, may_write: bool = True) -> ReplicaPlan:

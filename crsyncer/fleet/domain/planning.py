@@ -4,7 +4,7 @@ It asks the same functions as the controller, of a fleet in which the planned ev
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -12,8 +12,20 @@ from crsyncer.core.model import Json
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import ROBOT_SECONDS, Losses
-from crsyncer.fleet.domain.replica_plan import Removal
-from crsyncer.fleet.domain.values import Blocked, Create, Delete, Nothing, Patch, ReplicaKey, ReplicaPlan, Wait
+from crsyncer.fleet.domain.replica_plan import Removal, is_due
+from crsyncer.fleet.domain.robot_states import Report
+from crsyncer.fleet.domain.values import (
+    Blocked,
+    Create,
+    Delete,
+    Nothing,
+    Patch,
+    Placement,
+    ReplicaKey,
+    ReplicaPlan,
+    Row,
+    Wait,
+)
 
 SCHEMA = "crsyncer.fleet-plan/v1"
 _VERBS = ("create", "update", "delete")
@@ -41,13 +53,53 @@ def planned(fleet: Fleet, losses: Losses, key: ReplicaKey, *, now: float) -> Pla
     return Planned(fleet.decide(key, removal=removal))
 
 
-def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float) -> Json:
-    """The document of all writes to these replicas, sorted by kind, namespace and name."""
+def turn(fleet: Fleet, key: ReplicaKey, report: Report = Report.UNREPORTED) -> str:
+    """When a rollout lets a replica be written or removed: now, inTurn or deferred (F8.1, F8.4).
+
+    Only replicas that are due wait for their robot's turn, and removals from a robot that has such ones.
+    """
+    wanted, row = fleet.wanted(key), fleet.rows.get(key)
+    placement = wanted.placement if wanted is not None else _marked(fleet, row)
+    if placement is None or placement.rollout is None:
+        return "now"
+    if not (is_due(wanted, row) if wanted is not None else _has_due(fleet, placement, key.robot)):
+        return "now"
+    return "deferred" if report is Report.OFFLINE and not placement.rollout.stamp_offline else "inTurn"
+
+
+def _marked(fleet: Fleet, row: Row | None) -> Placement | None:
+    """The placement whose mark a replica bears."""
+    return None if row is None else fleet.index.placement(row.marks.placement)
+
+
+def _has_due(fleet: Fleet, placement: Placement, robot: str) -> bool:
+    """Whether a placement has replicas due on a robot that it selects."""
+    if robot not in fleet.index.robots_of(placement.text):
+        return False
+    return any(
+        wanted.placement is placement and is_due(wanted, fleet.rows.get(key))
+        for key in fleet.index.keys(placement.text, robots=[robot])
+        if (wanted := fleet.wanted(key)) is not None
+    )
+
+
+def plan(
+    fleet: Fleet,
+    losses: Losses,
+    keys: Iterable[ReplicaKey],
+    *,
+    now: float,
+    reports: Mapping[str, Report] | None = None,
+) -> Json:
+    """The document of all writes to these replicas, sorted by kind, namespace and name.
+
+    `reports`: what is known of robots' agents; of the others nothing is.
+    """
     writes: list[Json] = []
     blocked: list[Json] = []
     for key in keys:
         found = planned(fleet, losses, key, now=now)
-        when = "held" if found.is_held else "now"
+        when = "held" if found.is_held else turn(fleet, key, (reports or {}).get(key.robot, Report.UNREPORTED))
         match found.plan:
             case Nothing() | Wait():
                 continue
@@ -84,5 +136,5 @@ def _names(fleet: Fleet, key: ReplicaKey) -> tuple[str, str | None, str, str]:
     if wanted is not None:
         return wanted.source.text, wanted.placement.text, wanted.namespace, wanted.name
     row = fleet.rows[key]
-    placement = fleet.index.placement(row.marks.placement)
+    placement = _marked(fleet, row)
     return row.marks.source, None if placement is None else placement.text, row.namespace, row.name

@@ -33,6 +33,8 @@ from crsyncer.fleet.domain.values import (
     json_size,
 )
 
+UNSHOWN = "the message is not shown, for it may quote a Secret"
+"""For a rendering of a Secret that fails (F2.3)."""
 Strips = Sequence[Pointer]
 """The paths that FieldStrips of a kind remove."""
 _RESERVED = (F, OURS)
