@@ -59,7 +59,7 @@ def test_F5_2_what_is_held_says_so():
     assert planned(plain)["writes"] == [write("delete", when="held") | {"placement": None}]
 
 
-ROLLOUT = {"robotSelectors": [{}], "readyWhen": "true", "rollout": {}}
+ROLLOUT: Any = {"robotSelectors": [{}], "readyWhen": "true", "rollout": {}}
 
 
 def in_turn(world: World, reports: Any = None) -> dict[str, str]:

@@ -9,6 +9,7 @@ from crsyncer.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "crds": "Print the CRDs of the fleet.",
+    "plan": "Print every write of a replica that would follow, also from an edit.",
     "render": "Print the objects that a placement makes for a robot.",
 }
 """Each command, which is an object `fleet_NAME` in a module of that name, and its line in the help."""

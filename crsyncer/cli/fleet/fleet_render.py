@@ -68,8 +68,9 @@ async def _render(settings: FleetSettings, file: Path | None, placement: tuple[s
     from contextlib import AsyncExitStack
 
     from crsyncer.adapters.kube.visit import KubeVisit
+    from crsyncer.cli.fleet.given import read_objects
     from crsyncer.cli.fleet.replicas import replicas_of
-    from crsyncer.cli.fleet.stored import Objects, read_objects
+    from crsyncer.cli.fleet.stored import Objects
 
     given = read_objects(file, settings, placement[0]) if file is not None else ()
     async with AsyncExitStack() as stack:

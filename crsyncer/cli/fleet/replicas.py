@@ -112,9 +112,9 @@ async def _sources(
     objects: Objects, placement: Placement, home: str, found: Replicas
 ) -> AsyncIterator[tuple[PlacedKind, Source, Strategy]]:
     """The sources of a placement, with their kinds; of a kind that cannot be placed none, and a failure."""
-    kinds = dict.fromkeys((entry.group, entry.plural) for entry in placement.entries)
-    for group, plural in kinds:
-        kind = await objects.kind(group, plural)
+    named, kinds = dict.fromkeys((entry.group, entry.plural) for entry in placement.entries), objects.kinds
+    for group, plural in named:
+        kind = await kinds.kind(group, plural)
         if _is_placeable(kind, placement, home, found):
             for raw in await objects.sources(kind, placement):
                 source = source_of(raw, kind.resource)
@@ -122,7 +122,7 @@ async def _sources(
                 if entry is not None and may_be_source(raw) and not source.terminating:
                     yield kind, source, entry.strategy
     for template in placement.templates:
-        kind = await objects.kind(template.group, template.plural, [template.object])
+        kind = await kinds.kind(template.group, template.plural, [template.object])
         if _is_placeable(kind, placement, home, found):
             yield kind, template_source(placement, template), template.strategy
 

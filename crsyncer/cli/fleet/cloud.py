@@ -1,0 +1,49 @@
+"""What the commands that read the cloud share: their settings, and the way to it."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, FleetSettings, load_fleet
+from crsyncer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crsyncer.ports import Send
+
+_DEFAULT = "default"
+
+
+def cloud_options() -> list[click.Parameter]:
+    """`--config` and the settings of the fleet, for click's `params`."""
+    return [CONFIG, *FLEET_OPTIONS.values()]
+
+
+def load_cloud(flags: Mapping[str, Any]) -> FleetSettings:
+    """The settings of a command that needs the cloud. Raises ConfigError, one line."""
+    settings = load_fleet(flags, os.environ)
+    if not settings.has_login:
+        raise ConfigError("--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, and none in a pod")
+    return settings
+
+
+def placement_name(placement: str, namespace: str) -> str:
+    """A placement as NAMESPACE/NAME, by [NAMESPACE/]NAME and `-n`."""
+    before, _, name = placement.rpartition("/")
+    if not name or "/" in before:
+        raise click.UsageError(f"'{placement}' is not [NAMESPACE/]PLACEMENT")
+    return f"{before or namespace or _DEFAULT}/{name}"
+
+
+@asynccontextmanager
+async def cloud(settings: FleetSettings) -> AsyncIterator["Send"]:
+    """Send requests to the cloud; raises ConfigError where the login cannot be used."""
+    from contextlib import aclosing
+
+    from crsyncer.adapters.kube.visit import KubeVisit
+
+    login = (settings.cloud_kubeconfig, settings.cloud_context)
+    async with aclosing(await KubeVisit.enter(*login, insecure=settings.insecure_skip_tls_verify)) as visit:
+        yield visit.request

@@ -1,0 +1,146 @@
+"""Events tried on a fleet that was loaded: the objects of a file are stored, a placement is deleted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from crsyncer.cli.fleet.given import group_of, is_crd, is_of, is_plural
+from crsyncer.cli.fleet.placed_kinds import PlacedKinds
+from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, robots_place
+from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds
+from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
+from crsyncer.core.model import Json
+from crsyncer.core.requests.answers import judge
+from crsyncer.core.requests.calls import SYNC_POLICIES, Call, Collection
+from crsyncer.errors import ConfigError, Never, SyncError
+from crsyncer.fleet.domain.change import Change
+from crsyncer.fleet.domain.read_objects import placement_of
+from crsyncer.fleet.domain.rendering import UNSHOWN
+from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, PlacedKind, Placement, Verdict
+from crsyncer.ports import Send
+
+_DRY_RUN = (("dryRun", "All"),)
+_SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "finalizers")
+_LATER = "9999-12-31T23:59:59Z"
+"""When something was made that is not stored yet."""
+
+
+def given_placements(given: Sequence[Json]) -> list[Placement]:
+    """The placements in a file. Raises ConfigError for one that cannot be followed."""
+    found = [placement_of(_unstored(raw)) for raw in given if is_of(raw, PLACEMENTS.group, "RobotPlacement")]
+    for each in found:
+        if each.problem:
+            raise ConfigError(f"RobotPlacement {each.text}: {each.problem}")
+    return found
+
+
+def try_deletion(found: WholeFleet, placement: str) -> None:
+    """A placement is deleted. Raises SyncError where there is none."""
+    raw = found.placements.get(placement)
+    if raw is None:
+        namespace = placement.partition("/")[0]
+        known = ", ".join(sorted(each for each in found.placements if each.startswith(f"{namespace}/"))) or "none"
+        raise SyncError(f"there is no RobotPlacement {placement}", hint=f"those in {namespace}: {known}")
+    deleted = {**raw["metadata"], "deletionTimestamp": raw["metadata"]["creationTimestamp"]}
+    found.take(found.fleet.placement_shown({**raw, "metadata": deleted}))
+
+
+async def try_objects(send: Send, found: WholeFleet, given: Sequence[Json]) -> list[str]:
+    """The objects of a file are stored. What there is to say about them, a line each. Raises SyncError.
+
+    Each is tried on the server as a dry run, which changes nothing: its defaults and refusals are those of the server.
+    Where the account may not try, an object counts as it is written.
+    """
+    trial = _Trial(send, found)
+    kinds = PlacedKinds(send, given)
+    for kind in (await kinds.all(named_kinds(found.fleet.index.placements.values()))).values():
+        await trial.kind(kind)
+    robots = await robots_place(send, found.settings)
+    for each in named_kinds(given_placements(given)):
+        await trial.kind(await kinds.kind(each.group, each.resource))
+    for raw in given:
+        await trial.show(raw, robots)
+    return trial.notes
+
+
+@dataclass(slots=True)
+class _Trial:
+    """Shows objects to a fleet."""
+
+    send: Send
+    found: WholeFleet
+    notes: list[str] = field(default_factory=list)
+
+    async def kind(self, kind: PlacedKind) -> None:
+        """A kind is as the file says; its objects are loaded where they were not yet."""
+        fleet = self.found.fleet
+        is_known = kind.resource in fleet.listed or fleet.index.kinds.get(kind.resource) == kind
+        self.found.take(fleet.kind_shown(kind))
+        if not is_known and kind.verdict is not Verdict.NOT_SERVED:
+            await load_kind(self.send, self.found, kind)
+
+    async def show(self, raw: Json, robots: Collection) -> None:
+        """One object is stored, as what it is."""
+        fleet, changes = self.found.fleet, list[Change]()
+        if is_crd(raw) or is_of(raw, SYNC_POLICIES.group, SYNC_POLICY):
+            return
+        namespace = raw["metadata"]["namespace"]
+        if is_of(raw, PLACEMENTS.group, "RobotPlacement"):
+            changes.append(fleet.placement_shown(await self._stored(raw, replace(PLACEMENTS, namespace=namespace))))
+        elif is_of(raw, STRIPS.group, "FieldStrip"):
+            changes.append(fleet.strip_shown(await self._stored(raw, STRIPS)))
+        elif group_of(raw) == robots.group and is_plural(robots.plural, raw["kind"]) and namespace == robots.namespace:
+            changes.append(fleet.robot_shown(await self._stored(raw, robots)))
+        if is_of(raw, "", "ConfigMap") and namespace == PROPERTIES_NAMESPACE:
+            changes.append(fleet.properties_shown(await self._stored(raw, PROPERTIES)))
+        for kind in [each for each in fleet.index.kinds.values() if is_of(raw, each.group, each.kind)]:
+            place = Collection(kind.group, kind.version, kind.plural, namespace if kind.namespaced else "")
+            stored = await self._stored(raw, place, is_sensitive=kind.sensitive)
+            changes.append(fleet.object_shown(stored, kind.resource))
+        for change in changes:
+            self.found.take(change)
+        if not changes:
+            self.notes.append(f"{_named(raw)} changes no replica: its kind is no part of a fleet")
+
+    async def _stored(self, raw: Json, place: Collection, *, is_sensitive: bool = False) -> Json:
+        """An object as the server would store it. Raises SyncError where it would refuse it."""
+        name = raw["metadata"]["name"]
+        reply = await self.send(Call("get", "GET", f"{place.path}/{name}", sensitive=is_sensitive))
+        old = reply.body if reply.status == 200 else None
+        new = _over(raw, old, place)
+        method, path = ("POST", place.path) if old is None else ("PUT", f"{place.path}/{name}")
+        verb = "create" if old is None else "update"
+        tried = await self.send(Call(verb, method, path, _DRY_RUN, body=new, sensitive=is_sensitive))
+        match judge(tried.status, tried.body, text=tried.text):
+            case None:
+                return tried.body
+            case Never() as error:
+                words = UNSHOWN if is_sensitive else str(error)
+                raise SyncError(f"the cloud refuses {_named(raw)}: {words}")
+            case _:
+                self.notes.append(f"{_named(raw)} counts as it is written: the cloud takes no dry run of it")
+                return new if old is not None else _unstored(new)
+
+
+def _over(raw: Json, old: Json | None, place: Collection) -> Json:
+    """An object of the file with what only the server has of it."""
+    metadata = {**raw["metadata"], "namespace": place.namespace}
+    if not place.namespace:
+        del metadata["namespace"]
+    stored: dict[str, Any] = {} if old is None else old["metadata"]
+    return {**raw, "metadata": {**metadata, **{key: stored[key] for key in _SERVERS if key in stored}}}
+
+
+def _unstored(raw: Json) -> Json:
+    metadata = raw["metadata"]
+    made = {"uid": f"new {_named(raw)}", "resourceVersion": "0", "creationTimestamp": _LATER}
+    return {**raw, "metadata": {**made, **metadata}}
+
+
+def _named(raw: Json) -> str:
+    namespace = raw["metadata"].get("namespace")
+    return (
+        f"{raw['kind']} {namespace}/{raw['metadata']['name']}"
+        if namespace
+        else f"{raw['kind']} {raw['metadata']['name']}"
+    )

@@ -1,0 +1,133 @@
+"""Loads a whole fleet once from the cloud, in the order in which the controller takes it up (F1.1)."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from crsyncer.adapters.config import FleetSettings
+from crsyncer.cli.fleet.placed_kinds import PlacedKinds
+from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, robots_place
+from crsyncer.console.compare import lister
+from crsyncer.core.kinds.kind_name import Resource
+from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import Collection
+from crsyncer.errors import NotServed, SyncError
+from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.decisions import Decision, decision_of
+from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.read_objects import placement_of, row_of
+from crsyncer.fleet.domain.values import GROUP, PlacedKind, Placement, Verdict
+from crsyncer.ports import Send
+
+DECISIONS = Collection(GROUP, "v1alpha1", "robotplacementdecisions")
+
+
+@dataclass(slots=True)
+class WholeFleet:
+    """A fleet as a new leader would find it. Events may follow."""
+
+    settings: FleetSettings
+    fleet: Fleet
+    losses: Losses
+    now: float
+    """Unix time by the API server's clock."""
+    placements: dict[str, Json] = field(default_factory=dict)
+    """The placements as they are stored, by NAMESPACE/NAME."""
+    decisions: list[Decision] = field(default_factory=list)
+    marked: list[tuple[str, str, str]] = field(default_factory=list)
+    """Kind, namespace and name of what has our label and is no replica."""
+    failures: list[SyncError] = field(default_factory=list)
+    """What could not be listed; what depends on it is not known."""
+
+    def take(self, change: Change) -> None:
+        """Take up what follows from an event."""
+        self.losses.changed(change, self.now)
+
+    def listed(self, *resources: str) -> None:
+        """These kinds are listed, and with them all that a decision about their replicas depends on."""
+        self.take(self.fleet.inputs_listed(*resources))
+        self.losses.started(self.now, set(resources))
+
+
+async def load_fleet(send: Send, settings: FleetSettings, *, named: Sequence[Placement] = ()) -> WholeFleet:
+    """The fleet as the cloud has it. `named`: placements to come, whose kinds are loaded as well.
+
+    Raises SyncError where the cloud does not answer, or where Robots or placements cannot be listed. A kind that
+    cannot be listed is a failure of that kind alone.
+    """
+    now = (await lister.first_answer(send)).date
+    fleet = Fleet(home=settings.controller_namespace)
+    found = WholeFleet(settings, fleet, Losses(fleet), time.time() if now is None else now)
+    await _load_inputs(send, found)
+    placements = [*map(placement_of, found.placements.values()), *named]
+    kinds = await PlacedKinds(send, ()).all(named_kinds(placements))
+    for kind in kinds.values():
+        fleet.kind_shown(kind)
+    for raw in found.placements.values():
+        fleet.placement_shown(raw)
+    await _load_objects(send, found, kinds)
+    return found
+
+
+def named_kinds(placements: Iterable[Placement]) -> list[Resource]:
+    """The kinds that placements name."""
+    names = [
+        (item.group, item.plural) for each in placements for items in (each.entries, each.templates) for item in items
+    ]
+    return [Resource(*name) for name in dict.fromkeys(names)]
+
+
+async def _load_inputs(send: Send, found: WholeFleet) -> None:
+    """Robots, properties, strips and Decisions; the placements are shown when their kinds are known."""
+    fleet, robots = found.fleet, await robots_place(send, found.settings)
+    async for raw in lister.objects(send, robots):
+        fleet.robot_shown(raw)
+    async for raw in lister.objects(send, PROPERTIES):
+        fleet.properties_shown(raw)
+    try:
+        async for raw in lister.objects(send, STRIPS):
+            fleet.strip_shown(raw)
+    except NotServed:
+        fleet.served(Input.STRIPS, is_served=False)
+    try:
+        async for raw in lister.objects(send, PLACEMENTS):
+            metadata = raw["metadata"]
+            found.placements[f"{metadata['namespace']}/{metadata['name']}"] = raw
+        async for raw in lister.objects(send, DECISIONS):
+            found.decisions.append(decision_of(raw))
+    except NotServed as error:
+        raise SyncError(f"the cloud does not serve {GROUP}: {error}", hint="crsyncer fleet crds prints it") from None
+    found.listed(*Input)
+
+
+async def _load_objects(send: Send, found: WholeFleet, kinds: Mapping[str, PlacedKind]) -> None:
+    """The objects of each kind that is served."""
+    for name in sorted(kinds):
+        if kinds[name].verdict is not Verdict.NOT_SERVED:
+            await load_kind(send, found, kinds[name])
+
+
+async def load_kind(send: Send, found: WholeFleet, kind: PlacedKind) -> None:
+    """The objects of a kind, the sources before the replicas. Of a kind that is not served yet there are none."""
+    try:
+        await _show_objects(send, found, kind)
+    except NotServed:
+        found.listed(kind.resource)
+    except SyncError as error:
+        found.failures.append(SyncError(f"{kind.resource} cannot be listed: {error}", hint=error.hint))
+    else:
+        found.listed(kind.resource)
+
+
+async def _show_objects(send: Send, found: WholeFleet, kind: PlacedKind) -> None:
+    place = Collection(kind.group, kind.version, kind.plural)
+    for selector in (f"!{SOURCE}", SOURCE):
+        async for raw in lister.objects(send, replace(place, selector=selector)):
+            metadata = raw["metadata"]
+            # Items of lists of built-in kinds have neither (k8s.io/apiserver drops them): the list has.
+            raw |= {"apiVersion": kind.api_version, "kind": kind.kind}
+            found.fleet.object_shown(raw, kind.resource)
+            if selector == SOURCE and row_of(raw, kind.resource) is None:
+                found.marked.append((kind.resource, metadata.get("namespace") or "", metadata["name"]))
