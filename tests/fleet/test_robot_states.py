@@ -1,6 +1,7 @@
 """The state of a robot in a placement, row by row; counts, conditions and errors (F6.4)."""
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.rollout.robot_states import (
     Fault,
+    Gate,
     RobotFacts,
     Unresolved,
     counts,
@@ -43,6 +45,13 @@ NOW, BEFORE = "2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z"
         ("Waiting", {"due": 1, "report": OFFLINE}),
         ("Waiting", {"due": 1, "report": ONLINE, "deferred": True}),
         ("Waiting", {"due": 1, "terminating": 1}),
+        ("Stamped", {"due": 1, "report": OFFLINE, "stamped": True}),
+        ("Stamped", {"due": 1, "report": ONLINE, "stamped": True}),
+        ("Stamped", {"due": 2, "report": OFFLINE, "terminating": 1, "stamped": True}),
+        ("Deferred", {"due": 1, "report": OFFLINE, "terminating": 1, "stamped": True}),
+        ("Stamped", {"due": 1, "report": UNREPORTED, "terminating": 1, "stamped": True}),
+        ("InFlight", {"report": ONLINE, "stamped": True}),
+        ("Blocked", {"due": 1, "errors": 1, "report": OFFLINE, "stamped": True}),
     ],
 )
 def test_F6_4_the_first_state_that_applies(state, facts):
@@ -53,16 +62,13 @@ def test_F6_4_what_is_due_or_has_an_error_is_never_ready():
     flags = list(itertools.product([False, True], repeat=5))
     for due, errors in ((1, 0), (0, 1), (1, 1)):
         for (acked, was, begun, failed, deferred), report in itertools.product(flags, Report):
-            facts = RobotFacts(1, due, errors, 0, report, acked, True, was, begun, failed, deferred)
+            facts = RobotFacts(1, due, errors, 0, report, acked, True, was, begun, False, failed, deferred)
             assert robot_state(facts) not in (RobotState.READY, RobotState.STAMPED)
 
 
-STATES = dict(zip("abcdefgh", [*RobotState, RobotState.READY], strict=True))
-REPORTS = dict.fromkeys("abcdefgh", ONLINE) | {"a": OFFLINE, "b": UNREPORTED, "c": UNREPORTED}
-
-
 def test_F6_4_the_last_seven_counts_add_up_to_selected():
-    found = counts(STATES, REPORTS, replicas=16)
+    states = Counter([*RobotState, RobotState.READY])
+    found = counts(states, {OFFLINE: 1, UNREPORTED: 2, ONLINE: 5}, replicas=16)
     assert list(found.items())[:4] == [("selected", 8), ("replicas", 16), ("offline", 1), ("unreported", 2)]
     last = list(found)[4:]
     assert last == ["blocked", "deferred", "waiting", "failed", "ready", "inFlight", "stamped"]
@@ -71,11 +77,27 @@ def test_F6_4_the_last_seven_counts_add_up_to_selected():
 
 
 def status(
-    *, by: Any = None, unresolved: Any = None, holds: Any = (), gated: bool = True, faults: Any = (), **count: int
+    *,
+    by: Any = None,
+    unresolved: Any = None,
+    holds: Any = (),
+    gated: bool = True,
+    gate: Gate | None = None,
+    group: int = 0,
+    faults: Any = (),
+    **count: int,
 ):
     counted = dict.fromkeys(counts({}, {}, replicas=0), 0) | count
     return placement_status(
-        by or placement(), counted, faults=faults, holds=holds, unresolved=unresolved, gated=gated, now=NOW
+        by or placement(),
+        counted,
+        faults=faults,
+        holds=holds,
+        unresolved=unresolved,
+        gated=gated,
+        gate=gate,
+        group=group,
+        now=NOW,
     )
 
 
@@ -107,6 +129,24 @@ def test_F8_5_a_rollout_without_reports_is_ungated():
     by = placement(rollout={}, readyWhen="true")
     assert condition("RolledOut", by=by, gated=False) == ("True", "Ungated", "no robot reports")
     assert condition("RolledOut", by=by)[1] == "RolledOut"
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        (Gate.PAUSED, "the rollout is paused; 2 robots are waiting"),
+        (Gate.NO_REPORTS, "the RobotSyncStates are not listed; 2 robots are waiting"),
+        (Gate.TOO_MANY_FAILURES, "more robots than maxFailures have failed; 2 robots are waiting"),
+        (Gate.WAITING_FOR_GROUP, "no robot of an earlier group is Ready; 2 robots are waiting"),
+    ],
+)
+def test_F8_it_is_said_why_no_robot_is_begun(gate, message):
+    assert condition("RolledOut", gate=gate, waiting=2) == ("False", str(gate), message)
+
+
+def test_F8_1_the_group_is_shown_where_there_is_a_rollout():
+    assert status(group=2)["group"] == 2
+    assert "group" not in status()
 
 
 @pytest.mark.parametrize(

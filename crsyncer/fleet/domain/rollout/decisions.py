@@ -1,7 +1,6 @@
-"""RobotPlacementDecisions: which robot is in which one, and what they say (F6.3)."""
+"""RobotPlacementDecisions as they are stored, and what they say of each robot (F6.3)."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json
@@ -13,11 +12,13 @@ _MESSAGE = 256
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a Decision says of one robot. `since` is RFC 3339."""
+    """What a Decision says of one robot."""
 
     state: RobotState
     since: str
+    """When the state was entered, or when it was begun. RFC 3339."""
     stamp: str = ""
+    """Of a robot that is Ready: of its content. Else that of the content which was begun and never Ready; "": none."""
     message: str = ""
 
 
@@ -53,28 +54,12 @@ def decision_of(raw: Json) -> Decision:
 
 
 def _is_sound(item: object) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("name"), str) and item.get("state") in set(RobotState)
+    return isinstance(item, dict) and isinstance(item.get("name"), str) and item.get("state") in list(RobotState)
 
 
 def _decided(item: Json) -> Decided:
-    return Decided(
-        RobotState(item["state"]), str(item.get("since") or ""), item.get("stamp") or "", item.get("message") or ""
-    )
-
-
-def numbers(robots: Iterable[str], kept: Mapping[str, int], taken: Collection[int] = ()) -> dict[str, int]:
-    """The N of each robot: the one it has, else the lowest with room. `taken`: those of another placement's uid."""
-    chosen = sorted(robots)
-    found = {robot: kept[robot] for robot in chosen if robot in kept and kept[robot] not in taken}
-    used = Counter(found.values())
-    number = 0
-    for robot in chosen:
-        if robot not in found:
-            while number in taken or used[number] >= MOST_ROBOTS:
-                number += 1
-            found[robot] = number
-            used[number] += 1
-    return found
+    texts = {key: text for key in ("since", "stamp", "message") if isinstance(text := item.get(key), str)}
+    return Decided(state=RobotState(item["state"]), **{"since": "", **texts})
 
 
 def decision_body(placement: Placement, number: int, robots: Mapping[str, Decided]) -> Json:

@@ -1,8 +1,8 @@
 """The state of a robot in a placement, and what a placement's status shows of all of them (F6.3, F6.4)."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from crsyncer.core.model import Json
@@ -35,6 +35,8 @@ class RobotFacts:
     """The Decision says Ready for the stamp of now."""
     begun: bool = False
     """It was begun online (F8.2)."""
+    stamped: bool = False
+    """It was begun while it was not online, and is written to its end (F8.2)."""
     failed: bool = False
     """F8.3."""
     deferred: bool = False
@@ -51,8 +53,8 @@ def robot_state(facts: RobotFacts) -> RobotState:
     InFlight  it was begun online; or it is online, and nothing is due or has an error
     Blocked   a replica has an error
     Deferred  a replica is due, and the robot is offline and left for later, or that replica is terminating there
-    Waiting   a replica is due
-    Stamped   else: it is offline or unreported
+    Waiting   a replica is due, and the robot was not begun
+    Stamped   else: it is offline or unreported, or was so when it was begun
     """
     settled = not facts.due and not facts.errors
     offline, online = facts.report is Report.OFFLINE, facts.report is Report.ONLINE
@@ -66,9 +68,10 @@ def robot_state(facts: RobotFacts) -> RobotState:
         return RobotState.IN_FLIGHT
     if facts.errors:
         return RobotState.BLOCKED
-    if facts.due:
-        is_left = (offline and facts.deferred) or (offline and facts.terminating > 0)
-        return RobotState.DEFERRED if is_left else RobotState.WAITING
+    if facts.due and offline and facts.terminating >= (facts.due if facts.stamped else 1):
+        return RobotState.DEFERRED
+    if facts.due and not facts.stamped:
+        return RobotState.DEFERRED if offline and facts.deferred else RobotState.WAITING
     return RobotState.STAMPED
 
 
@@ -82,15 +85,31 @@ class Fault:
     message: str
 
 
-def counts(states: Mapping[str, RobotState], reports: Mapping[str, Report], *, replicas: int) -> dict[str, int]:
-    """`status.counts`: the last seven add up to `selected`."""
-    found, known = Counter(states.values()), Counter(reports[robot] for robot in states)
+class Gate(StrEnum):
+    """Why none of the robots that wait is begun: a reason of `RolledOut` (F8)."""
+
+    PAUSED = "Paused"
+    NO_REPORTS = "NoReports"
+    TOO_MANY_FAILURES = "TooManyFailures"
+    WAITING_FOR_GROUP = "WaitingForGroup"
+
+
+_GATES = {
+    Gate.PAUSED: "the rollout is paused",
+    Gate.NO_REPORTS: "the RobotSyncStates are not listed",
+    Gate.TOO_MANY_FAILURES: "more robots than maxFailures have failed",
+    Gate.WAITING_FOR_GROUP: "no robot of an earlier group is Ready",
+}
+
+
+def counts(states: Mapping[RobotState, int], reports: Mapping[Report, int], *, replicas: int) -> dict[str, int]:
+    """`status.counts`, of how many robots there are by state and by report: the last seven add up to `selected`."""
     return {
-        "selected": len(states),
+        "selected": sum(states.values()),
         "replicas": replicas,
-        "offline": known[Report.OFFLINE],
-        "unreported": known[Report.UNREPORTED],
-        **{f"{each[0].lower()}{each[1:]}": found[each] for each in _COUNTED},
+        "offline": reports.get(Report.OFFLINE, 0),
+        "unreported": reports.get(Report.UNREPORTED, 0),
+        **{f"{each[0].lower()}{each[1:]}": states.get(each, 0) for each in _COUNTED},
     }
 
 
@@ -120,13 +139,13 @@ def conditions(
     unresolved: Unresolved | None,
     holds: Iterable[Hold],
     gated: bool,
+    gate: Gate | None,
     now: str,
 ) -> list[Json]:
     """The conditions Resolved, Stamped, RolledOut and Held. `now` is RFC 3339; one that stays keeps its time.
 
-    `gated`: a report was seen, so that a rollout waits for robots (F8.5).
+    `gated`: a robot reports, so that a rollout waits for it (F8.5). `gate`: why no robot is begun although some wait.
     """
-    open_ = {name: counted[name] for name in ("waiting", "inFlight", "failed", "blocked")}
     unwritten = {name: counted[name] for name in ("blocked", "deferred", "waiting")}
     held = list(holds)
     found = [
@@ -136,7 +155,7 @@ def conditions(
             *((unresolved.reason, unresolved.message) if unresolved else ("Resolved", "")),
         ),
         _condition("Stamped", not any(unwritten.values()), *_reason(unwritten, "Stamped")),
-        _condition("RolledOut", not any(open_.values()), *_rolled_out(placement, counted, open_, gated=gated)),
+        _condition("RolledOut", *_rolled_out(placement, counted, gated=gated, gate=gate)),
         _condition(
             "Held", bool(held), held[0].reason if held else "NothingHeld", "; ".join(each.message for each in held)
         ),
@@ -154,13 +173,17 @@ def conditions(
 
 
 def _rolled_out(
-    placement: Placement, counted: Mapping[str, int], open_: Mapping[str, int], *, gated: bool
-) -> tuple[str, str]:
+    placement: Placement, counted: Mapping[str, int], *, gated: bool, gate: Gate | None
+) -> tuple[bool, str, str]:
+    open_ = {name: counted[name] for name in ("waiting", "inFlight", "failed", "blocked")}
     if any(open_.values()):
-        return _reason(open_, "")
+        reason, message = _reason(open_, "")
+        return (False, reason, message) if gate is None else (False, gate, f"{_GATES[gate]}; {message}")
     if counted["deferred"]:
-        return "Deferred", f"{counted['deferred']} robots are left for later"
-    return ("Ungated", "no robot reports") if placement.rollout is not None and not gated else ("RolledOut", "")
+        return True, "Deferred", f"{counted['deferred']} robots are left for later"
+    if placement.rollout is not None and not gated:
+        return True, "Ungated", "no robot reports"
+    return True, "RolledOut", ""
 
 
 def _reason(numbers: Mapping[str, int], good: str) -> tuple[str, str]:
@@ -190,13 +213,21 @@ def placement_status(
     unresolved: Unresolved | None,
     gated: bool,
     now: str,
+    gate: Gate | None = None,
+    group: int = 0,
 ) -> Json:
-    """The status of a placement: at most 20 errors and holds are shown, and all errors are counted."""
+    """The status of a placement: at most 20 errors and holds are shown, and all errors are counted.
+
+    `group`: the one that the rollout is at; 0: there is no rollout.
+    """
     wrong, held = sorted(faults, key=lambda each: (each.robot, each.source, each.reason)), list(holds)
     return {
         "observedGeneration": placement.generation,
-        "conditions": conditions(placement, counted, unresolved=unresolved, holds=held, gated=gated, now=now),
+        "conditions": conditions(
+            placement, counted, unresolved=unresolved, holds=held, gated=gated, gate=gate, now=now
+        ),
         "counts": dict(counted),
+        **({"group": group} if group else {}),
         "errors": [
             {"robot": each.robot, "source": each.source, "reason": str(each.reason), "message": each.message[:_MESSAGE]}
             for each in wrong[:MOST_ERRORS]

@@ -1,0 +1,258 @@
+"""The progress of one placement: robots are begun in order, within the limits of its rollout (F6.3, F6.4, F8)."""
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from crsyncer.fleet.domain.rollout.decision_book import DecisionBook
+from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
+from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.rollout.robot_progress import (
+    Begun,
+    RobotProgress,
+    RobotTally,
+    begin,
+    decided,
+    looked_at,
+    may_write,
+    next_look,
+    restored,
+)
+from crsyncer.fleet.domain.rollout.robot_states import Gate, counts
+from crsyncer.fleet.domain.rollout.rollout_order import Rank, RolloutOrder, most_in_flight, rank
+from crsyncer.fleet.domain.values import Placement, RobotState, Rollout
+
+
+@dataclass(slots=True)
+class _Member:
+    """One selected robot."""
+
+    tally: RobotTally
+    rank: Rank
+    progress: RobotProgress | None = None
+    """None: it was not looked at yet."""
+    wake: float | None = None
+    """When it is looked at again."""
+
+
+class PlacementProgress:
+    """Tell it what changed of each robot, then have it make a step; it costs in proportion to what changed.
+
+    Tell all robots that a change concerns before a step that may begin robots: else a robot of a later group whose new
+    content is known already is begun before the canaries, whose content is not. Before the first step tell all selected
+    robots; those that the stored Decisions name and that are not told are not selected any more.
+
+    Times are Unix seconds by the clock of the API server. What is returned to be written is in the order of the
+    rollout.
+    """
+
+    def __init__(self, placement: Placement, stored: Iterable[Decision], *, taken: Collection[int] = ()) -> None:
+        self._placement = placement
+        self._order = RolloutOrder(placement.rollout) if placement.rollout is not None else None
+        self._book = DecisionBook(stored, taken=taken)
+        self._members: dict[str, _Member] = {}
+        self._dirty: dict[str, None] = {}
+        """The robots to look at in the next step."""
+        self._wakes: list[tuple[float, str]] = []
+        """A heap; an entry that is not the robot's own time is passed over."""
+        self._started = self._may_begin = False
+        self._writable: set[str] = set()
+        self._awaited: dict[int, set[str]] = defaultdict(set)
+        """By N: the robots of which a replica is written once that Decision is stored."""
+        self._reports: Counter[Report] = Counter()
+        self._states: Counter[RobotState] = Counter()
+        self._replicas = 0
+        self.states: dict[str, RobotState] = {}
+        """The state of each robot after the last step."""
+
+    # What changed.
+
+    def placement_changed(self, placement: Placement) -> None:
+        """The placement was edited. Robots of which the replicas change are told as well."""
+        is_same = placement.rollout == self._placement.rollout
+        self._placement = placement
+        if not is_same:
+            self._order = RolloutOrder(placement.rollout) if placement.rollout is not None else None
+            for robot, member in self._members.items():
+                member.rank = rank(placement, robot, member.tally.labels)
+                self._dirty[robot] = None
+
+    def tell(self, robot: str, tally: RobotTally | None) -> None:
+        """What is counted for a robot now; None: it is not selected any more."""
+        member = self._members.get(robot)
+        if member is not None and member.tally == tally:
+            return
+        if member is not None:
+            self._count(member.tally, -1)
+        if tally is None:
+            self._forget(robot)
+            return
+        if member is None:
+            self._members[robot] = _Member(tally, rank(self._placement, robot, tally.labels))
+        else:
+            if member.tally.labels != tally.labels:
+                member.rank = rank(self._placement, robot, tally.labels)
+            member.tally = tally
+        self._count(tally, 1)
+        self._dirty[robot] = None
+
+    def stored(self, number: int, robots: Mapping[str, Decided] | None) -> list[str]:
+        """A Decision was written or seen, or (None) is gone. The robots that may be written since."""
+        return self._released(self._book.store(number, robots))
+
+    def taken(self, taken: Collection[int]) -> None:
+        """These N are those of Decisions of another uid now: our robots in them move to others."""
+        self._book.take(taken)
+        self._awaited.clear()
+        self._released(self._members)
+
+    def _count(self, tally: RobotTally, change: int) -> None:
+        self._reports[tally.report] += change
+        self._replicas += change * tally.replicas
+
+    def _forget(self, robot: str) -> None:
+        if self._members.pop(robot, None) is None:
+            return
+        self._dirty.pop(robot, None)
+        if (state := self.states.pop(robot, None)) is not None:
+            self._states[state] -= 1
+        if self._order is not None:
+            self._order.remove(robot)
+        if robot in self._book.robots:
+            self._awaited[self._book.number(robot)].discard(robot)
+            self._book.drop(robot)
+        self._writable.discard(robot)
+
+    # A step.
+
+    def step(self, now: float, *, may_begin: bool) -> list[str]:
+        """Look at the robots that changed or whose time has come, and begin those that may be begun.
+
+        `may_begin`: all that changed was told, and RobotSyncStates are listed and alive (F8.5). The robots that may be
+        written since are returned.
+        """
+        if not self._started:
+            self._started = True
+            for robot in self._book.robots - self._members.keys():
+                self._book.drop(robot)
+        while self._wakes and self._wakes[0][0] <= now:
+            self._dirty[heapq.heappop(self._wakes)[1]] = None
+        changed = [robot for robot in self._dirty if robot in self._members]
+        self._dirty.clear()
+        for robot in changed:
+            member = self._members[robot]
+            old = member.progress or restored(self._book.stored(robot), member.tally, now)
+            self._put(robot, member, looked_at(old, member.tally, self._placement.rollout, now))
+        self._may_begin = may_begin
+        return self._released([*changed, *self._begin(now)])
+
+    def next_step(self) -> float | None:
+        """When time alone changes something; None: nothing does."""
+        while self._wakes:
+            time, robot = self._wakes[0]
+            member = self._members.get(robot)
+            if member is not None and member.wake == time:
+                return time
+            heapq.heappop(self._wakes)
+        return None
+
+    def _begin(self, now: float) -> list[str]:
+        """Begin robots in order, as many as the limits allow (F8.1, F8.2)."""
+        rollout, order = self._placement.rollout, self._order
+        if rollout is None or order is None or not self._may_begin or rollout.paused or self._has_failed(rollout):
+            return []
+        begun: list[str] = []
+        most = most_in_flight(rollout, self._reports[Report.ONLINE])
+        while (place := order.next()) is not None:
+            if place.group != order.last and self._states[RobotState.IN_FLIGHT] >= most:
+                break
+            robot = place.rank.robot
+            member = self._members[robot]
+            assert member.progress is not None  # noqa: S101 it is in the order, so it was looked at
+            self._put(robot, member, begin(member.progress, member.tally, now))
+            begun.append(robot)
+        return begun
+
+    def _has_failed(self, rollout: Rollout) -> bool:
+        return self._states[RobotState.FAILED] > rollout.max_failures
+
+    def _put(self, robot: str, member: _Member, progress: RobotProgress) -> None:
+        rollout, old = self._placement.rollout, self.states.get(robot)
+        member.progress = progress
+        if progress.state is not old:
+            if old is not None:
+                self._states[old] -= 1
+            self._states[progress.state] += 1
+            self.states[robot] = progress.state
+        if self._order is not None:
+            self._order.place(member.rank, progress, member.tally)
+        self._book.put(robot, decided(progress, member.tally))
+        wake = next_look(progress, rollout)
+        if wake is not None and wake != member.wake:
+            heapq.heappush(self._wakes, (wake, robot))
+        member.wake = wake
+
+    def _released(self, robots: Iterable[str]) -> list[str]:
+        """Of these robots, those that may be written now and could not before."""
+        found = []
+        for robot in robots:
+            member = self._members.get(robot)
+            if member is None or member.progress is None:
+                continue
+            awaited = self._awaited[self._book.number(robot)]
+            if self.may_write(robot):
+                awaited.discard(robot)
+                if robot not in self._writable:
+                    self._writable.add(robot)
+                    found.append(member.rank)
+                continue
+            self._writable.discard(robot)
+            if member.tally.due and (self._placement.rollout is None or member.progress.begun is not Begun.NO):
+                awaited.add(robot)
+            else:
+                awaited.discard(robot)
+        return [each.robot for each in sorted(found)]
+
+    # What follows.
+
+    def may_write(self, robot: str) -> bool:
+        """Whether the due replicas of a robot may be written now."""
+        member = self._members.get(robot)
+        if member is None or member.progress is None:
+            return False
+        return may_write(member.progress, member.tally, self._book.stored(robot), self._placement.rollout)
+
+    def decisions(self) -> dict[int, Mapping[str, Decided]]:
+        """The Decisions that are to be written, by N; one without robots is to be deleted."""
+        return {number: dict(self._book.wanted.get(number, {})) for number in self._book.unstored()}
+
+    def urgent(self) -> set[int]:
+        """The N of the Decisions that something is written after: they do not wait for the 5 s (F6.3)."""
+        return {number for number, robots in self._awaited.items() if robots}
+
+    def counts(self) -> dict[str, int]:
+        """The counts of the placement's status."""
+        return counts(self._states, self._reports, replicas=self._replicas)
+
+    def gated(self) -> bool:
+        """Whether a robot reports, so that a rollout waits for it (F8.5)."""
+        return bool(self._reports[Report.ONLINE] or self._reports[Report.OFFLINE])
+
+    def gate(self) -> Gate | None:
+        """Why none of the robots that wait is begun, other than that it is not their turn."""
+        rollout = self._placement.rollout
+        if rollout is None or self._order is None or not self._states[RobotState.WAITING]:
+            return None
+        if rollout.paused:
+            return Gate.PAUSED
+        if not self._may_begin:
+            return Gate.NO_REPORTS
+        if self._has_failed(rollout):
+            return Gate.TOO_MANY_FAILURES
+        return Gate.WAITING_FOR_GROUP if self._order.lacks_ready() else None
+
+    @property
+    def group(self) -> int:
+        """The group of the rollout that is under way, from 1 on; 0: there is no rollout."""
+        return 0 if self._order is None else self._order.group()

@@ -1,0 +1,201 @@
+"""How far one robot is with what a placement writes for it, from one look to the next (F6.4, F8.2 to F8.5)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from crsyncer.core.reports.text import count, rfc3339, unix
+from crsyncer.fleet.domain.rollout.decisions import Decided
+from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.rollout.robot_states import RobotFacts, robot_state
+from crsyncer.fleet.domain.values import RobotState, Rollout
+
+WRITTEN = frozenset({RobotState.IN_FLIGHT, RobotState.STAMPED, RobotState.FAILED})
+"""The states in which a robot that was begun is written to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotTally:
+    """What the controller counts for one robot of one placement."""
+
+    replicas: int
+    due: int
+    """Replicas that are missing or have another stamp (F6.4)."""
+    errors: int
+    """Replicas with an error."""
+    terminating: int
+    """Due replicas that are there and terminate."""
+    stamp: str
+    """The digest of the stamps that all its replicas shall have."""
+    acked: bool
+    """The robot has applied all that was written for it (F9.6)."""
+    report: Report
+    ready: bool | None
+    """Whether `readyWhen` holds now; None: there is no `readyWhen`."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of the Robot."""
+    message: str = ""
+    """Why it is Blocked."""
+
+
+class Begun(StrEnum):
+    """Whether the content of now was begun, and how."""
+
+    NO = "no"
+    ONLINE = "online"
+    SILENT = "silent"
+    """It was not online then."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotProgress:
+    """What is remembered of one robot. Times are Unix seconds."""
+
+    state: RobotState
+    since: float
+    stamp: str
+    """Of the content that the rest is about."""
+    begun: Begun = Begun.NO
+    failed: bool = False
+    unproven: str = ""
+    """The stamp of what was begun last and never Ready; "": what the robot has was Ready, or it has nothing."""
+    steady_since: float | None = None
+    """Since when all is written, acked and as `readyWhen` asks, and the robot not offline."""
+
+
+def restored(stored: Decided | None, tally: RobotTally, now: float) -> RobotProgress:
+    """What a new leader knows of a robot: what its Decision says (F8.4). Without one it is new.
+
+    A robot that is InFlight with a stamp counts as begun online. The stamp is missing where the content was Ready
+    before: a failure without one holds as long as nothing is due.
+    """
+    if stored is None:
+        return RobotProgress(RobotState.WAITING, math.floor(now), tally.stamp)
+    found = RobotProgress(stored.state, _since(stored.since, now), tally.stamp, unproven=stored.stamp)
+    match stored.state:
+        case RobotState.READY:
+            return replace(found, stamp=stored.stamp, unproven="")
+        case RobotState.IN_FLIGHT if stored.stamp:
+            return replace(found, stamp=stored.stamp, begun=Begun.ONLINE)
+        case RobotState.STAMPED if stored.stamp:
+            return replace(found, stamp=stored.stamp, begun=Begun.SILENT)
+        case RobotState.FAILED:
+            return replace(found, stamp=stored.stamp or tally.stamp, failed=bool(stored.stamp) or not tally.due)
+    return found
+
+
+def _since(text: str, now: float) -> float:
+    """The time in a Decision; one that is not sound, or in the future, is now."""
+    try:
+        return max(0.0, min(unix(text), math.floor(now)))
+    except (ValueError, OverflowError):
+        return math.floor(now)
+
+
+def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, now: float) -> RobotProgress:
+    """The progress of a robot as it is now. New content ends what was begun, and a failure."""
+    is_new = old.stamp != tally.stamp
+    was_ready = old.state is RobotState.READY and not is_new
+    steady_since = _steady_since(old, tally, now, is_new=is_new)
+    is_failed = False
+    if rollout is not None and not is_new:
+        is_over = old.state is RobotState.IN_FLIGHT and now >= old.since + rollout.progress_deadline_seconds
+        is_failed = old.failed or is_over
+    begun = Begun.NO if is_new or rollout is None else old.begun
+    state = robot_state(
+        RobotFacts(
+            replicas=tally.replicas,
+            due=tally.due,
+            errors=tally.errors,
+            terminating=tally.terminating if rollout is not None else 0,
+            report=tally.report,
+            acked=tally.acked,
+            ready_when=tally.ready if was_ready or tally.ready is None else _is_steady(steady_since, rollout, now),
+            was_ready=was_ready,
+            begun=begun is Begun.ONLINE,
+            stamped=begun is Begun.SILENT,
+            failed=is_failed,
+            deferred=rollout is not None and not rollout.stamp_offline and not old.unproven,
+        )
+    )
+    is_same = state is old.state and not (is_new and state is RobotState.IN_FLIGHT)
+    unproven = old.unproven
+    if state is RobotState.READY:
+        unproven = ""
+    elif rollout is None and tally.due:
+        unproven = tally.stamp
+    return RobotProgress(
+        state=state,
+        since=old.since if is_same else math.floor(now),
+        stamp=tally.stamp,
+        begun=begun if state in WRITTEN else Begun.NO,
+        failed=state is RobotState.FAILED,
+        unproven=unproven,
+        steady_since=steady_since,
+    )
+
+
+def _steady_since(old: RobotProgress, tally: RobotTally, now: float, *, is_new: bool) -> float | None:
+    is_settled = not tally.due and not tally.errors and tally.report is not Report.OFFLINE
+    is_applied = tally.acked or (tally.report is Report.UNREPORTED and tally.ready is not None)
+    if not is_settled or not is_applied or tally.ready is False:
+        return None
+    return now if old.steady_since is None or is_new else old.steady_since
+
+
+def _is_steady(since: float | None, rollout: Rollout | None, now: float) -> bool:
+    return since is not None and now >= since + (rollout.min_ready_seconds if rollout is not None else 0.0)
+
+
+def next_look(progress: RobotProgress, rollout: Rollout | None) -> float | None:
+    """When time alone changes the state of a robot; None: it does not."""
+    if rollout is None:
+        return None
+    times = []
+    if progress.state is RobotState.IN_FLIGHT:
+        times.append(progress.since + rollout.progress_deadline_seconds)
+    if progress.steady_since is not None and progress.state is not RobotState.READY:
+        times.append(progress.steady_since + rollout.min_ready_seconds)
+    return min(times, default=None)
+
+
+def begin(old: RobotProgress, tally: RobotTally, now: float) -> RobotProgress:
+    """Begin a robot: InFlight if it is online, else Stamped (F8.2)."""
+    is_online = tally.report is Report.ONLINE
+    return replace(
+        old,
+        state=RobotState.IN_FLIGHT if is_online else RobotState.STAMPED,
+        since=math.floor(now),
+        begun=Begun.ONLINE if is_online else Begun.SILENT,
+        unproven=tally.stamp,
+    )
+
+
+def may_write(progress: RobotProgress, tally: RobotTally, stored: Decided | None, rollout: Rollout | None) -> bool:
+    """Whether the replicas of a robot that are due may be written now: its stored Decision must say so (F6.3, F8.2).
+
+    A robot that has failed is written to its end as well: else it would never be Ready.
+    """
+    if stored is None or rollout is None:
+        return stored is not None
+    if progress.state is RobotState.FAILED and stored.state is RobotState.FAILED:
+        return True
+    return progress.begun is not Begun.NO and stored.state in WRITTEN and stored.stamp == tally.stamp
+
+
+def decided(progress: RobotProgress, tally: RobotTally) -> Decided:
+    """What a Decision says of a robot."""
+    return Decided(
+        state=progress.state,
+        since=rfc3339(progress.since) or "",
+        stamp=progress.stamp if progress.state is RobotState.READY else progress.unproven,
+        message=_failure(tally) if progress.state is RobotState.FAILED else tally.message,
+    )
+
+
+def _failure(tally: RobotTally) -> str:
+    """What a robot that has failed lacks."""
+    if tally.errors or tally.due:
+        return tally.message or f"{count(tally.due, 'replica')} could not be written"
+    return "readyWhen does not hold" if tally.acked else "the robot has not applied all that was written"
