@@ -416,3 +416,16 @@ def test_events_lead_to_what_a_fresh_look_finds_and_name_every_key_that_changes(
     for event in last.values():
         apply(fresh, event)
     assert everything(fresh) == everything(fleet)
+
+
+def test_places_and_replicas_by_placement_are_known():
+    fleet = ready_fleet()
+    fleet.object_shown(placed(fleet), GOALS)
+    assert {str(each) for each in fleet.places(GOALS)} == {"robot-r1/dock", "site/dock"}
+    assert fleet.bound["uid-all"] == 1
+    assert fleet.index.placements_of_robot("r1") == ["site/all"]
+    assert fleet.index.placements["site/all"].kinds == [GOALS]
+    fleet.object_shown({**placed(fleet), "metadata": placed(fleet)["metadata"] | {"deletionTimestamp": "x"}}, GOALS)
+    assert fleet.bound["uid-all"] == 0
+    fleet.object_gone(GOALS, "robot-r1", "dock")
+    assert fleet.bound["uid-all"] == 0

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.decisions import Decision, decision_of
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
-from crsyncer.fleet.domain.robot_states import Report
+from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
+from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
 from crsyncer.fleet.domain.shown.fleet_status import SCHEMA, fleet_status, silent_status
 from tests.fleet.made import raw_placement, raw_robot

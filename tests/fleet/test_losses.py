@@ -372,3 +372,14 @@ def test_F1_1_replicas_of_a_kind_that_was_not_listed_yet_are_no_loss():
     world.losses = Losses(world.fleet)
     world.gone("r0")
     assert world.removal(after=99) is Removal.UNKNOWN
+
+
+def test_F1_1_a_kind_that_is_listed_anew_counts_its_losses_from_then():
+    world = World()
+    world.gone("r0")
+    assert world.losses.is_lost(key("r0"))
+    world.losses.unlisted(GOALS)
+    assert not world.losses.is_lost(key("r0"))
+    world.now += 100
+    world.losses.started(world.now, {GOALS})
+    assert [world.removal(after=after) for after in (29, 30)] == [Removal.LATER, Removal.NOW]

@@ -7,7 +7,15 @@ import pytest
 from crsyncer.core.content.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.names import REPLICA, SOURCE
-from crsyncer.fleet.domain.read_objects import kind_of, kind_without_crd, robot_of, row_of, source_of, strip_of
+from crsyncer.fleet.domain.read_objects import (
+    kind_in_discovery,
+    kind_of,
+    kind_without_crd,
+    robot_of,
+    row_of,
+    source_of,
+    strip_of,
+)
 from crsyncer.fleet.domain.values import Rendering, SourceKey, Verdict
 from tests.fleet.made import GOALS, goal, stored, wanted
 
@@ -195,3 +203,13 @@ def test_F2_3_a_kind_without_a_crd_and_a_policy_is_not_placeable():
     assert found.verdict is Verdict.NOT_PLACEABLE
     assert "no SyncPolicy in the cloud for configmaps" in found.message
     assert without_crd(None).verdict is Verdict.NOT_SERVED
+
+
+def test_F2_3_a_kind_without_a_crd_is_as_discovery_describes_it():
+    policies = {"configmaps": {"specSource": "cloud", "filter": {"byRobotName": True}}}
+    spec = {"names": {"kind": "ConfigMap"}, "scope": "Namespaced"}
+    versions = [{"name": "v1", "storage": True, "subresources": {}}]
+    found = kind_in_discovery("configmaps", {"spec": spec | {"versions": versions}}, policies)
+    assert (found.kind, found.version, found.namespaced, found.has_status) == ("ConfigMap", "v1", True, False)
+    assert found.verdict is Verdict.PLACEABLE
+    assert kind_in_discovery("configmaps", None, policies).verdict is Verdict.NOT_SERVED

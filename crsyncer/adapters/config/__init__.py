@@ -2,7 +2,7 @@
 Nothing here talks to a server, and nothing imports heavy packages: `--help` is built from this.
 """
 
-from crsyncer.adapters.config.fleet_options import FLEET_OPTIONS, FleetSettings, load_fleet
+from crsyncer.adapters.config.fleet_options import FLEET_OPTIONS, FLEET_RUN_OPTIONS, FleetSettings, load_fleet
 from crsyncer.adapters.config.load import Settings, load, read_config, state_dir
 from crsyncer.adapters.config.options import CONFIG, OPTIONS, a_directory, a_path
 from crsyncer.adapters.config.unit import UNIT, with_unit
@@ -10,6 +10,7 @@ from crsyncer.adapters.config.unit import UNIT, with_unit
 __all__ = [
     "CONFIG",
     "FLEET_OPTIONS",
+    "FLEET_RUN_OPTIONS",
     "OPTIONS",
     "UNIT",
     "FleetSettings",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config.load import at, chosen, read_config
-from crsyncer.adapters.config.options import OPTIONS, a_context, a_namespace, a_path, matching, option
+from crsyncer.adapters.config.options import OPTIONS, a_context, a_listen, a_namespace, a_path, matching, option
 from crsyncer.adapters.kubeconfig import SERVICE_ACCOUNT, NoContext, read_account, read_kubeconfig
 from crsyncer.errors import ConfigError
 
@@ -49,6 +49,17 @@ FLEET_OPTIONS: Mapping[str, click.Option] = dict((
 ))  # fmt: skip
 """By key. An option's name is a field of FleetSettings."""
 
+FLEET_RUN_OPTIONS: Mapping[str, click.Option] = dict((
+    *FLEET_OPTIONS.items(),
+    option(
+        "listen", "--listen", "HOST:PORT",
+        "Where to serve the page of the fleet, /livez, /readyz and /metrics; off for nowhere.",
+        otherwise="127.0.0.1:9465", type=a_listen,
+    ),
+    *((key, OPTIONS[key]) for key in ("log.format", "log.level", "watchTimeout")),
+))  # fmt: skip
+"""Those of `crsyncer fleet run`. The other commands let a configuration file have them, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
@@ -64,16 +75,27 @@ class FleetSettings:
     robots_namespace: str = "default"
     has_login: bool = False
     """Whether there is a kubeconfig, or the account of a pod."""
+    listen: tuple[str, int] | None = ("127.0.0.1", 9465)
+    log_format: str = "text"
+    log_level: str = "info"
+    watch_timeout: int = 300
+    """Seconds."""
+    files: tuple[Path, ...] = ()
+    """What the credentials are read from."""
 
 
 def load_fleet(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = Path("/")) -> FleetSettings:
     """The settings in force, as `load` has it for the agent. Raises ConfigError, one line."""
-    values, places = chosen(given, read_config(given.get("config"), options=FLEET_OPTIONS), FLEET_OPTIONS)
+    in_file = read_config(given.get("config"), options=FLEET_RUN_OPTIONS)
+    values, places = chosen(given, in_file, FLEET_RUN_OPTIONS)
     path, context = values.get("cloud_kubeconfig"), values.get("cloud_context", "")
+    if values.get("listen") == "off":
+        values["listen"] = None
     account = read_account(environ, root=root) if path is None else None
+    login = account
     try:
         if path is not None:
-            read_kubeconfig(path, context)
+            login = read_kubeconfig(path, context)
     except NoContext as error:
         raise at(places["cloud_context"], error) from None
     except ConfigError as error:
@@ -82,7 +104,7 @@ def load_fleet(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Pa
         raise ConfigError(f"{places['cloud_context']} needs --cloud-kubeconfig: a pod's account has no contexts")
     if account is not None and "controller_namespace" not in values:
         values["controller_namespace"] = _pod_namespace(root)
-    return FleetSettings(**values, has_login=path is not None or account is not None)
+    return FleetSettings(**values, has_login=login is not None, files=login.files if login is not None else ())
 
 
 def _pod_namespace(root: Path) -> str:

@@ -67,7 +67,7 @@ def _boot_id_file(text: str) -> Path:
     return path
 
 
-def _listen(text: str) -> tuple[str, int] | str:
+def a_listen(text: str) -> tuple[str, int] | str:
     if text == "off":
         return text
     host, colon, port = text.rpartition(":")
@@ -184,7 +184,7 @@ OPTIONS = dict((
     option(
         "listen", "--listen", "HOST:PORT",
         "Where to serve /livez, /readyz and /metrics; off for nowhere.",
-        otherwise="127.0.0.1:9464", type=_listen,
+        otherwise="127.0.0.1:9464", type=a_listen,
     ),
     option(
         "namespaces", "--namespace", "NS",

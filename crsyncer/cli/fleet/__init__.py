@@ -11,6 +11,7 @@ _COMMANDS = {
     "crds": "Print the CRDs of the fleet.",
     "plan": "Print every write of a replica that would follow, also from an edit.",
     "render": "Print the objects that a placement makes for a robot.",
+    "run": "Run the controller in the foreground.",
 }
 """Each command, which is an object `fleet_NAME` in a module of that name, and its line in the help."""
 

@@ -13,11 +13,11 @@ from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Collection
 from crsyncer.errors import NotServed, SyncError
 from crsyncer.fleet.domain.change import Change, Input
-from crsyncer.fleet.domain.decisions import Decision, decision_of
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.read_objects import placement_of, row_of
+from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
 from crsyncer.fleet.domain.values import GROUP, PlacedKind, Placement, Verdict
 from crsyncer.ports import Send
 

@@ -1,4 +1,4 @@
-"""The controllers of a fleet: informers, writers and the leader's Lease. They carry out what `domain` decides.
+"""The controllers of the fleet: informers in, guarded writes out.
 
-How a request is sent and repeated is `runtime`'s; how HTTP is spoken is the adapters'.
+What is to be done is decided in `fleet/domain`; nothing here reads a field of an object to decide anything.
 """

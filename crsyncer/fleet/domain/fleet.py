@@ -4,7 +4,7 @@ An event costs in proportion to what it concerns: a label of one Robot its repli
 strip those of its kind. Of replicas only rows are kept (F3.9).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from sys import intern
@@ -48,6 +48,8 @@ class Fleet:
         self.dead: set[str] = set()
         """The inputs and the kinds that the cloud does not serve (S5.5a)."""
         self.rows_by_robot: dict[str, set[ReplicaKey]] = defaultdict(set)
+        self.bound: Counter[str] = Counter()
+        """By the uid of a placement: how many replicas bear it, terminating ones aside."""
         self._renderings = Renderings()
         self._places: dict[str, dict[Key, ReplicaKey]] = defaultdict(dict)
         """By kind and name: the replica there."""
@@ -90,6 +92,10 @@ class Fleet:
         if wanted is not None and row is None and ready and self._claim(wanted) not in (None, wanted.source_id):
             return name_taken(wanted)
         return decide_replica(wanted=wanted, row=row, listed=ready, removal=removal, may_write=may_write)
+
+    def places(self, resource: str) -> list[Key]:
+        """The names of all objects of a kind that are known."""
+        return [*self._places[resource], *self._others[resource]]
 
     def is_handed_over(self, wanted: Wanted) -> bool:
         """Whether an object that is no replica yet was handed over by its label (F3.7)."""
@@ -224,7 +230,8 @@ class Fleet:
     def kind_gone(self, resource: str) -> Change:
         """A CRD was deleted: its kind is not served, and nothing of it is lost (F2.3). Its objects went with it."""
         kind = self.index.kinds[resource]
-        change = self.kind_shown(replace(kind, verdict=Verdict.NOT_SERVED, message=f"{resource} is not served"))
+        message = f"{resource} is not served"
+        change = self.kind_shown(replace(kind, verdict=Verdict.NOT_SERVED, version="", message=message))
         for place in list(self._places[resource]):
             change.add(self._place_gone(place, resource))
         self._others[resource].clear()
@@ -292,6 +299,9 @@ class Fleet:
         change = self._place_gone(place, resource, unless=key)
         if self._others[resource].pop(place, None) is not None:
             change.add(self._source(SourceKey(resource, *place), None))
+        if (old := self.rows.get(key)) is not None:
+            self.bound[old.marks.placement] -= not old.terminating
+        self.bound[row.marks.placement] += not row.terminating
         self.rows[key], self._places[resource][place] = row, key
         self.rows_by_robot[key.robot].add(key)
         return change.add(self._of_row(key, row))
@@ -310,7 +320,9 @@ class Fleet:
         self.rows_by_robot[key.robot].discard(key)
         if not self.rows_by_robot[key.robot]:
             del self.rows_by_robot[key.robot]
-        return self._of_row(key, self.rows.pop(key))
+        row = self.rows.pop(key)
+        self.bound[row.marks.placement] -= not row.terminating
+        return self._of_row(key, row)
 
     def _source(self, key: SourceKey, source: Source | None) -> Change:
         old = self.index.sources.get(key)

@@ -48,6 +48,10 @@ class Index:
         """The robots that a placement selects."""
         return self._robots_of.get(placement, set())
 
+    def placements_of_robot(self, robot: str) -> list[str]:
+        """The placements that select a robot."""
+        return [text for text, robots in self._robots_of.items() if robot in robots]
+
     def sources_of(self, placement: str) -> Mapping[SourceKey, Strategy]:
         """The sources that a placement selects, with its strategy for each."""
         return self._sources_of.get(placement, {})

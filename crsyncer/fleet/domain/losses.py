@@ -102,6 +102,12 @@ class Losses:
             if shown is not None:
                 self._held.setdefault(key, shown)
 
+    def unlisted(self, resource: str) -> None:
+        """A kind is about to be listed from the beginning: what is missing counts from when that is done."""
+        self._started.discard(resource)
+        for key in [key for key in self._lost if key.resource == resource]:
+            self._forget(key)
+
     def changed(self, change: Change, now: float, *, listed: str = "") -> None:
         """Take up what follows from an event; `listed`: the kind of which a list has just ended.
 
@@ -177,6 +183,10 @@ class Losses:
     def manner(self, key: ReplicaKey) -> Removal:
         """How a lost replica goes once it may: it is deleted, or keeps all but our marks (F5.4)."""
         return _now(self._placement(key))
+
+    def is_lost(self, key: ReplicaKey) -> bool:
+        """Whether a replica is there that nobody wants any more."""
+        return key in self._lost
 
     def due(self, key: ReplicaKey) -> float:
         """When a lost replica goes, if nothing else stands against it."""

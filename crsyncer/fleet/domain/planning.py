@@ -13,7 +13,7 @@ from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import ROBOT_SECONDS, Losses
 from crsyncer.fleet.domain.replica_plan import Removal, is_due
-from crsyncer.fleet.domain.robot_states import Report
+from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,

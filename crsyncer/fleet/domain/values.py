@@ -263,6 +263,12 @@ class Placement:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def kinds(self) -> list[str]:
+        """The kinds that it names, in its order."""
+        named = [*(each.resource for each in self.entries), *(each.resource for each in self.templates)]
+        return list(dict.fromkeys(named))
+
+    @property
     def age(self) -> tuple[str, str, str]:
         """The order in which placements govern: the oldest first (F2.4)."""
         return self.created, self.namespace, self.name

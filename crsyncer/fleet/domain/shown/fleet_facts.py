@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.decisions import Decision
-from crsyncer.fleet.domain.robot_states import Report
+from crsyncer.fleet.domain.rollout.decisions import Decision
+from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.values import Placement, Robot
 
 LEASE_SECONDS = 15.0

@@ -5,7 +5,7 @@ from collections import Counter
 from crsyncer import __version__
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.fleet.domain.robot_states import Report
+from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.selection import selects_robot
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
 from crsyncer.fleet.domain.shown.fleet_reasons import items, number_of, reasons, worst_level

@@ -1,0 +1,86 @@
+"""Asks discovery whether the cloud serves the inputs and kinds that a removal depends on (S5.5a, F5.2)."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import Collection
+from crsyncer.errors import SyncError
+from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.fleet_calls import PLACEMENTS, STRIPS, SYNC_STATES, objects_of
+
+REPORTS = "RobotSyncStates"
+"""Under which name reports are asked for: while their kind is not alive, no robot is begun (F8.5)."""
+
+
+class Liveness:
+    """Answers `ask`: each name is asked for once, by a request that begins after it was asked.
+
+    `take` is given what follows from an answer. What is forbidden or not answered is asked again, with a back-off.
+    """
+
+    def __init__(self, state: FleetState, *, take: Callable[[Change], None]) -> None:
+        self._state = state
+        self._take = take
+        self._asked: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self.dead: set[str] = set()
+        """The names that were not served when they were asked for last."""
+
+    def ask(self, names: Iterable[str]) -> None:
+        """Have discovery asked for these inputs and kinds."""
+        for name in names:
+            self._asked[name] = None
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Ask, forever."""
+        failures = 0
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self._state.connection.up.wait()
+            names, self._asked = list(self._asked), {}
+            unanswered = [name for name in names if not await self._answered(name)]
+            failures = failures + 1 if unanswered else 0
+            if unanswered:
+                await self._state.connection.waits.back_off(failures - 1)
+                self.ask(unanswered)
+
+    async def _answered(self, name: str) -> bool:
+        began = self._state.now
+        place = self._collection(name)
+        if place is None:  # a kind without a version is not served
+            self._tell(name, is_served=False, began=began)
+            return True
+        try:
+            reply = await self._state.connection.request(calls.discovery(place.group, place.version))
+        except SyncError:
+            return False
+        if reply.status not in (200, 404) or (reply.status == 200 and "resources" not in reply.body):
+            return False
+        entries = reply.body.get("resources") or [] if reply.status == 200 else []
+        verbs = next((each.get("verbs") or () for each in entries if each.get("name") == place.plural), ())
+        self._tell(name, is_served="create" in verbs, began=began)
+        return True
+
+    def _tell(self, name: str, *, is_served: bool, began: float) -> None:
+        self.dead = self.dead - {name} if is_served else self.dead | {name}
+        if name == REPORTS:
+            self._take(Change(placements=set(self._state.fleet.index.placements)))
+            return
+        self._state.losses.served(name, is_served=is_served, now=began)
+        self._take(self._state.fleet.served(name, is_served=is_served))
+
+    def _collection(self, name: str) -> Collection | None:
+        match name:
+            case Input.PLACEMENTS:
+                return PLACEMENTS
+            case Input.STRIPS:
+                return STRIPS
+            case _ if name == REPORTS:
+                return SYNC_STATES
+        resource = self._state.settings.robots if name == Input.ROBOTS else name
+        kind = self._state.fleet.index.kinds.get(resource)
+        return objects_of(kind) if kind is not None and kind.version else None

@@ -1,0 +1,149 @@
+"""One process of the fleet controller: it stands by, leads, and ends when it does not lead any more (F1)."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import Call
+from crsyncer.fleet.controllers.inputs import Inputs
+from crsyncer.fleet.controllers.intake import Intake
+from crsyncer.fleet.controllers.leader import Leader
+from crsyncer.fleet.controllers.placements import WORK as OWN
+from crsyncer.fleet.controllers.placements import Placements
+from crsyncer.fleet.controllers.replica_queue import Replicas
+from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
+from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
+from crsyncer.fleet.domain.shown.fleet_facts import Leader as LeaderFact
+from crsyncer.fleet.domain.values import ReplicaKey
+from crsyncer.ports import Cluster, MetaStore
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.dispatcher import Dispatcher, Job
+
+SHARD = "root"
+"""The API server with Robots, placements and sources."""
+
+
+class FleetController:
+    """Keeps the replicas of all placements as they shall be, while it leads.
+
+    `identity` is this process' own in the Lease. `clock` is Unix time in seconds. `store` need not outlive the process.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        settings: ControllerSettings,
+        store: MetaStore,
+        observer: FleetObserver,
+        clock: Callable[[], float],
+        identity: str,
+    ) -> None:
+        self._settings = settings
+        self._observer = observer
+        self._clock = clock
+        self._cluster = cluster
+        self.connection = Connection(
+            SHARD,
+            cluster=cluster,
+            store=store,
+            observer=observer,  # type: ignore[arg-type]
+            probe_calls=self._probe_calls,
+            crds=dict,
+            clock=clock,
+            gate=self._gate,
+        )
+        self.leader = Leader(self.connection, namespace=settings.namespace, identity=identity, clock=clock)
+        self.leading: Leading | None = None
+        """What there is of it while this process leads."""
+
+    async def run(self) -> None:
+        """Stand by, then lead, forever. Raises NotLeading, in a group, when the Lease is lost."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.connection.run())
+            await self.leader.acquire()
+            state = FleetState(self._settings, self.connection, self._observer, self._server_clock)
+            self.leading = Leading(state)
+            tasks.create_task(self.leader.keep())
+            tasks.create_task(self.leading.run())
+
+    def unready(self) -> str | None:
+        """Why a leader does not know all inputs yet; None: it does, or this process stands by."""
+        if self.leading is None or (missing := self.leading.unlisted()) == "":
+            return None
+        return f"not listed yet: {missing}"
+
+    def facts(self) -> FleetFacts | None:
+        """The fleet as the leader knows it, for its page and metrics; None: this process stands by."""
+        if self.leading is None:
+            return None
+        fleet, placements, now = self.leading.state.fleet, self.leading.placements, self._server_clock()
+        return FleetFacts(
+            placements=list(fleet.index.placements.values()),
+            robots=fleet.index.robots,
+            decisions=placements.decisions(),
+            leader=LeaderFact(self.leader.holder, now if self.leader.leads else None),
+            now=now,
+            reports=placements.reported(),
+            dead=sorted(fleet.dead),
+            edited=placements.edited,
+        )
+
+    async def release(self) -> None:
+        """Give the Lease back, after `run` has ended."""
+        await self.leader.release()
+
+    def _server_clock(self) -> float:
+        return self._clock() + (self._cluster.clock_offset or 0.0)
+
+    def _gate(self, call: Call) -> None:
+        self.leader.check(call)
+
+    def _probe_calls(self) -> Sequence[Call]:
+        return [calls.VERSION] if self.leading is None else self.leading.inputs.probes()
+
+
+class Leading:
+    """The controllers of a leader, put together."""
+
+    def __init__(self, state: FleetState) -> None:
+        self.state = state
+        self.dispatcher: Dispatcher[Work] = Dispatcher(state.connection, self._start, lane=self._lane)
+        self.placements = Placements(state, dispatcher=self.dispatcher)
+        self.replicas = Replicas(
+            state,
+            dispatcher=self.dispatcher,
+            may_write=self.placements.may_write,
+            totals_changed=self.placements.total_changed,
+            ask=lambda names: self.intake.liveness.ask(names),
+            take=lambda change: self._take(change),
+        )
+        self.intake = Intake(state, replicas=self.replicas, placements=self.placements)
+        self.placements.attach(self.replicas, self.intake.liveness)
+        self.inputs = Inputs(state, self.intake)
+        self._tasks = asyncio.TaskGroup()
+
+    async def run(self) -> None:
+        """Watch, look and write, forever."""
+        async with self._tasks as tasks:
+            tasks.create_task(self.inputs.run())
+            tasks.create_task(self.replicas.run())
+            tasks.create_task(self.placements.run())
+            tasks.create_task(self.dispatcher.run())
+
+    def unlisted(self) -> str:
+        """The inputs that are not listed yet, separated by commas."""
+        return ", ".join(sorted(set(Input) - self.state.fleet.listed))
+
+    def _take(self, change: Change) -> None:
+        self.intake.take(change)
+
+    def _start(self, job: Job[Work]) -> asyncio.Task[None]:
+        if job.work == OWN:
+            return self._tasks.create_task(self.placements.write(job))
+        return self._tasks.create_task(self.replicas.write(job))
+
+    def _lane(self, job: Job[Work]) -> str:
+        return "" if job.work == OWN else self.replicas.lane(cast(ReplicaKey, job.key))

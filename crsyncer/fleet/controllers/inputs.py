@@ -1,0 +1,225 @@
+"""The informers of a leader: its inputs, and the objects of every kind that may be placed (F1.1)."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from crsyncer.core.model import Key
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import CRD_COLLECTION, CRD_PAGE, SYNC_POLICIES, Call, Collection
+from crsyncer.core.watching.pages import FIRST
+from crsyncer.errors import SyncError
+from crsyncer.fleet.controllers.intake import Handlers, Intake
+from crsyncer.fleet.controllers.kind_catalog import Kinds, is_watched
+from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.domain.change import Input
+from crsyncer.fleet.domain.fleet_calls import (
+    DECISIONS,
+    PLACEMENTS,
+    PROPERTIES,
+    STRIPS,
+    SYNC_STATES,
+    objects_of,
+    revision,
+)
+from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.values import PlacedKind, Verdict
+from crsyncer.runtime.collection_state import Rewind
+from crsyncer.runtime.listwatch import Phase
+from crsyncer.runtime.object_informer import ObjectInformer
+
+_OWN: Mapping[Input, Collection] = {
+    Input.PLACEMENTS: PLACEMENTS,
+    Input.DECISIONS: DECISIONS,
+    Input.STRIPS: STRIPS,
+    Input.PROPERTIES: PROPERTIES,
+}
+_PAGE = 500
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A collection that is watched. `collection`: as of when its informer began."""
+
+    collection: Collection
+    task: asyncio.Task[None]
+    informer: ObjectInformer | None = None
+
+
+@dataclass(slots=True)
+class Inputs:
+    """Starts and stops informers. Each cares for itself: one that is refused stops no other."""
+
+    state: FleetState
+    intake: Intake
+    _watched: dict[str, _Watched] = field(default_factory=dict)
+    _tasks: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    _unlisted: set[str] = field(default_factory=set)
+    """The collections that have to be listed anew after a restore."""
+    kinds: Kinds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kinds = Kinds(self.state, shown=self._kind_shown, gone=self._kind_gone)
+        self.intake.placements_changed = self._placements_changed
+
+    async def run(self) -> None:
+        """Watch, forever."""
+        handlers = self.intake.inputs()
+        async with self._tasks as tasks:
+            crds = Handlers(lambda _, raw: self.kinds.crd_shown(raw), lambda key: self.kinds.crd_gone(key.name), _pass)
+            self._watch("CRDs", CRD_COLLECTION, crds, page=CRD_PAGE)
+            policies = Handlers(
+                lambda _, raw: self.kinds.policy_shown(raw), lambda key: self.kinds.policy_gone(key.name), _pass
+            )
+            self._watch("SyncPolicies", SYNC_POLICIES, policies)
+            for name, collection in _OWN.items():
+                self._watch(name, collection, handlers[name])
+            self._watch("reports", SYNC_STATES, self.intake.reports())
+            tasks.create_task(self.kinds.run())
+            tasks.create_task(self.intake.liveness.run())
+
+    def probes(self) -> list[Call]:
+        """The cheapest consistent lists at hand, and one that every server answers."""
+        known = (each for each in self._watched.values() if each.informer is not None)
+        lists = [
+            revision(each.collection)
+            for each in known
+            if each.informer is not None and each.informer.cursor is not None and each.informer.listwatch.phase in _WELL
+        ]
+        return [*lists[:3], calls.VERSION]
+
+    def phases(self) -> dict[str, tuple[Phase, str]]:
+        """What each list-watch does, and why it does not watch."""
+        return {
+            name: (each.informer.listwatch.phase, each.informer.listwatch.message)
+            for name, each in self._watched.items()
+            if each.informer is not None
+        }
+
+    def _placements_changed(self) -> None:
+        """Kinds that placements name are looked for, also where they have no CRD, and watched."""
+        named = self._named()
+        self.kinds.named(named)
+        for kind in list(self.state.fleet.index.kinds.values()):
+            self._adapt(kind, named)
+
+    def _named(self) -> set[str]:
+        return {resource for each in self.state.fleet.index.placements.values() for resource in each.kinds}
+
+    def _kind_shown(self, kind: PlacedKind) -> None:
+        self.intake.kind_shown(kind)
+        self._adapt(kind, self._named())
+        if kind.resource == self.state.settings.robots and kind.version and kind.verdict is not Verdict.NOT_SERVED:
+            namespace = self.state.settings.robots_namespace
+            self._rewatch(Input.ROBOTS, objects_of(kind, namespace), self.intake.inputs()[Input.ROBOTS])
+
+    def _kind_gone(self, resource: str) -> None:
+        self._stop(resource)
+        self.intake.kind_gone(resource)
+
+    def _adapt(self, kind: PlacedKind, named: set[str]) -> None:
+        """Watch all objects of a kind that may be placed, and only replicas of one that may not but is named."""
+        if not is_watched(kind, named=kind.resource in named):
+            if kind.verdict is Verdict.NOT_PLACEABLE:
+                self._stop(kind.resource)
+            return
+        collection = objects_of(kind, selector="" if kind.verdict is Verdict.PLACEABLE else SOURCE)
+        if (watched := self._watched.get(kind.resource)) is not None and watched.collection == collection:
+            return
+        self._stop(kind.resource)
+        self.intake.unlisted(kind.resource)
+        handlers = self.intake.objects(kind)
+        task = self._tasks.create_task(self._run_kind(kind, collection, handlers))
+        self._watched[kind.resource] = _Watched(collection, task)
+
+    async def _run_kind(self, kind: PlacedKind, collection: Collection, handlers: Handlers) -> None:
+        """List the sources of a kind, then list and watch all of it: what a replica must contain is known before it.
+
+        So it shows at once whether a replica has drifted while nobody led (F3.5).
+        """
+        fleet = self.state.fleet
+        if not collection.selector:
+            await self._list_sources(kind, handlers)
+        before = set(fleet.places(kind.resource))
+        informer: ObjectInformer | None = None
+
+        def listed() -> None:
+            assert informer is not None  # noqa: S101 it calls us
+            for key in before - informer.objects.keys():
+                handlers.gone(key)  # it went while another informer, or none, was looking
+            before.clear()
+            handlers.listed()
+
+        informer = self._informer(kind.resource, collection, handlers._replace(listed=listed), page=FIRST)
+        self._watched[kind.resource].informer = informer
+        await informer.run()
+
+    async def _list_sources(self, kind: PlacedKind, handlers: Handlers) -> None:
+        """Show all objects of a kind that are no replicas. What fails is left to the list that follows."""
+        place, resume = objects_of(kind, selector=f"!{SOURCE}"), ""
+        with suppress(SyncError):
+            while True:
+                await self.state.connection.up.wait()
+                reply = await self.state.connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
+                if reply.status != 200:
+                    return
+                for raw in reply.body.get("items") or ():
+                    raw |= {"apiVersion": kind.api_version, "kind": kind.kind}
+                    metadata = raw["metadata"]
+                    handlers.shown(Key(metadata.get("namespace") or "", metadata["name"]), raw)
+                resume = (reply.body.get("metadata") or {}).get("continue") or ""
+                if not resume:
+                    return
+
+    def _watch(self, name: str, collection: Collection, handlers: Handlers, *, page: int = FIRST) -> None:
+        informer = self._informer(name, collection, handlers, page=page)
+        self._watched[name] = _Watched(collection, self._tasks.create_task(informer.run()), informer)
+
+    def _rewatch(self, name: str, collection: Collection, handlers: Handlers) -> None:
+        if (watched := self._watched.get(name)) is None or watched.collection != collection:
+            self._stop(name)
+            self._watch(name, collection, handlers)
+
+    def _informer(self, name: str, collection: Collection, handlers: Handlers, *, page: int) -> ObjectInformer:
+        def listed() -> None:
+            handlers.listed()
+            self._listed_again(name)
+
+        return ObjectInformer(
+            self.state.connection,
+            collection,
+            page=page,
+            watch_timeout=self.state.settings.watch_timeout,
+            shown=handlers.shown,
+            gone=handlers.gone,
+            listed=listed,
+            phase_changed=_pass,
+            rewound=lambda how: self._rewound(name, how),
+            observer=self.state.observer,  # type: ignore[arg-type]
+        )
+
+    def _rewound(self, name: str, how: Rewind) -> None:
+        """The cloud went back, or is another one: what is missing until all is listed again is held (F5.2, S8)."""
+        if how is not Rewind.REBOOTED:
+            self._unlisted.add(name)
+            self.state.losses.restored(is_restored=True)
+
+    def _listed_again(self, name: str) -> None:
+        if name in self._unlisted:
+            self._unlisted.discard(name)
+            if not self._unlisted:
+                self.state.losses.restored(is_restored=False)
+
+    def _stop(self, name: str) -> None:
+        watched = self._watched.pop(name, None)
+        self._unlisted.discard(name)
+        if watched is not None:
+            watched.task.cancel()
+
+
+_WELL = (Phase.WATCHING, Phase.LISTING)
+
+
+def _pass() -> None:
+    """Nothing follows from it."""

@@ -1,0 +1,152 @@
+"""Takes what the informers show into the fleet, and hands on what follows from it."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from crsyncer.core.model import Json, Key
+from crsyncer.fleet.controllers.alive import REPORTS, Liveness
+from crsyncer.fleet.controllers.placements import Placements
+from crsyncer.fleet.controllers.replica_queue import Replicas
+from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.values import PlacedKind
+
+Shown = Callable[[Key, Json], None]
+Gone = Callable[[Key], None]
+
+
+class Handlers(NamedTuple):
+    """What is done about the objects of one collection."""
+
+    shown: Shown
+    gone: Gone
+    listed: Callable[[], None]
+
+
+class Intake:
+    """Feeds each event to the fleet and its losses, in the order in which the server showed them."""
+
+    def __init__(self, state: FleetState, *, replicas: Replicas, placements: Placements) -> None:
+        self._state = state
+        self._replicas = replicas
+        self._placements = placements
+        self.liveness = Liveness(state, take=self._proven)
+        self.placements_changed: Callable[[], None] = lambda: None
+        """Called when the kinds that placements name may be others."""
+
+    def take(self, change: Change, *, listed: str = "") -> None:
+        """Take up what follows from an event; `listed`: the input or kind of which a list has just ended."""
+        self._state.losses.changed(change, self._state.now, listed=listed)
+        self._replicas.look(change.keys)
+        self._placements.touch(change.placements)
+
+    def _proven(self, change: Change) -> None:
+        """Take up an answer of discovery."""
+        self.take(change)
+        self._replicas.proven()
+
+    def inputs(self) -> Mapping[Input, Handlers]:
+        """What is done about each input."""
+        fleet = self._state.fleet
+        return {
+            Input.ROBOTS: Handlers(
+                lambda _, raw: self.take(fleet.robot_shown(raw)),
+                lambda key: self.take(fleet.robot_gone(key.name)),
+                lambda: self._input_listed(Input.ROBOTS),
+            ),
+            Input.PROPERTIES: Handlers(
+                lambda _, raw: self.take(fleet.properties_shown(raw)),
+                lambda key: self.take(fleet.properties_gone(key.name)),
+                lambda: self._input_listed(Input.PROPERTIES),
+            ),
+            Input.PLACEMENTS: Handlers(
+                self._placement_shown,
+                self._placement_gone,
+                lambda: self._input_listed(Input.PLACEMENTS),
+            ),
+            Input.DECISIONS: Handlers(
+                self._placements.decision_shown,
+                self._placements.decision_gone,
+                lambda: self._input_listed(Input.DECISIONS),
+            ),
+            Input.STRIPS: Handlers(
+                lambda _, raw: self.take(fleet.strip_shown(raw)),
+                self._strip_gone,
+                lambda: self._input_listed(Input.STRIPS),
+            ),
+        }
+
+    def reports(self) -> Handlers:
+        """What is done about the reports of robots."""
+        return Handlers(
+            lambda _, raw: self._placements.report_shown(raw),
+            self._report_gone,
+            self._placements.reports_listed,
+        )
+
+    def objects(self, kind: PlacedKind) -> Handlers:
+        """What is done about the objects of a kind that is listed from the beginning."""
+        resource, state = kind.resource, self._state
+
+        def listed() -> None:
+            is_first = resource not in state.fleet.listed
+            change = state.fleet.inputs_listed(resource)
+            if is_first:
+                self._begin()
+            self.take(change, listed=resource)
+
+        return Handlers(
+            lambda _, raw: self.take(state.fleet.object_shown(raw, resource)),
+            lambda key: self.take(state.fleet.object_gone(resource, key.namespace, key.name)),
+            listed,
+        )
+
+    def kind_shown(self, kind: PlacedKind) -> None:
+        """A kind is as the cloud shows it."""
+        self.take(self._state.fleet.kind_shown(kind))
+
+    def kind_gone(self, resource: str) -> None:
+        """The CRD of a kind is gone, and its objects with it."""
+        self._state.losses.unlisted(resource)
+        self.take(self._state.fleet.kind_gone(resource))
+
+    def unlisted(self, resource: str) -> None:
+        """A kind is about to be listed from the beginning: until then nothing of it is written."""
+        self._state.fleet.listed.discard(resource)
+        self._state.losses.unlisted(resource)
+
+    def _input_listed(self, name: Input) -> None:
+        is_first = name not in self._state.fleet.listed
+        change = self._state.fleet.inputs_listed(name)
+        if is_first:
+            self._begin()
+        self.take(change, listed=name)
+        if is_first and name in (Input.PLACEMENTS, Input.DECISIONS):
+            self._placements.touch(set(self._state.fleet.index.placements))
+
+    def _begin(self) -> None:
+        """Take up the losses of the kinds that are listed now with all that they depend on."""
+        fleet = self._state.fleet
+        ready = {resource for resource in fleet.index.kinds if fleet.is_ready(resource)}
+        self._state.losses.started(self._state.now, ready)
+
+    def _placement_shown(self, key: Key, raw: Json) -> None:
+        self._placements.shown(key, raw)
+        self.take(self._state.fleet.placement_shown(raw))
+        self.placements_changed()
+
+    def _placement_gone(self, key: Key) -> None:
+        change = self._state.fleet.placement_gone(key.namespace, key.name)
+        self._placements.gone(key)
+        self.take(change)
+        self.placements_changed()
+
+    def _strip_gone(self, key: Key) -> None:
+        """Its kind may be about to go: until discovery says that it is there, nothing is rendered anew (F4.2)."""
+        self.take(self._state.fleet.served(Input.STRIPS, is_served=False))
+        self.take(self._state.fleet.strip_gone(key.name))
+        self.liveness.ask([Input.STRIPS])
+
+    def _report_gone(self, key: Key) -> None:
+        self.liveness.ask([REPORTS])
+        self._placements.report_gone(key)

@@ -1,0 +1,370 @@
+"""Keeps what is the controller's own beside each placement: finalizer, Decisions, status, releases (F5, F6.3, F8)."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from crsyncer.core.model import Json, Key
+from crsyncer.core.reports.text import rfc3339
+from crsyncer.errors import NotLeading, SyncError
+from crsyncer.fleet.controllers.alive import REPORTS, Liveness
+from crsyncer.fleet.controllers.own_objects import OwnObjects
+from crsyncer.fleet.controllers.replica_queue import Replicas
+from crsyncer.fleet.controllers.state import FleetState, Work
+from crsyncer.fleet.domain import fleet_calls
+from crsyncer.fleet.domain.change import Input
+from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
+from crsyncer.fleet.domain.resolution import not_listed, robot_faults, stored_counts, unlisted_kinds, unresolved
+from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of
+from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
+from crsyncer.fleet.domain.rollout.reports import Report, Reports, applied_digest
+from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
+from crsyncer.fleet.domain.rollout.robot_states import placement_status
+from crsyncer.fleet.domain.shown.fleet_facts import Reported, last_edit
+from crsyncer.fleet.domain.values import RELEASE, Placement, Verdict
+from crsyncer.runtime.dispatcher import Dispatcher, Job
+
+WORK = "own"
+_PACE_SECONDS = 5.0
+"""Statuses and Decisions are written at most so often, except what a first write waits for (F6.3)."""
+_SOON_SECONDS = 0.1
+"""Changes are gathered for so long."""
+_PATIENCE_SECONDS = 30.0
+"""A kind that is not listed by then is told in the status."""
+
+
+@dataclass(slots=True)
+class _Desk:
+    """What is known of one placement."""
+
+    uid: str
+    progress: PlacementProgress
+    robots: set[str] = field(default_factory=set)
+    """The robots that were told to `progress`."""
+    changed: set[str] = field(default_factory=set)
+    """The robots of which something has changed."""
+    is_open: bool = False
+    """Whether its finalizer was seen, and its robots' replicas were looked at after that."""
+    written: dict[str, float] = field(default_factory=dict)
+    """When the status (""), and each Decision by name, was written, in event loop time."""
+
+
+class Placements:
+    """One job for each placement, and one for the Decisions of placements that are gone."""
+
+    def __init__(self, state: FleetState, *, dispatcher: Dispatcher[Work]) -> None:
+        self._state = state
+        self._dispatcher = dispatcher
+        self._own = OwnObjects(state)
+        self._reports = Reports(robots_namespace=state.settings.robots_namespace)
+        self._reports_listed = False
+        self._desks: dict[str, _Desk] = {}
+        self._seen: dict[str, tuple[list[str], str]] = {}
+        """By placement: its finalizers and resourceVersion."""
+        self._decisions: dict[Key, Decision] = {}
+        self._releases: dict[Key, str] = {}
+        """By Decision: the release of what is held of a placement that is gone."""
+        self.edited: dict[str, float] = {}
+        """When the spec of each placement was last edited, by the API server's clock."""
+        self._began = state.now
+        self._replicas: Replicas
+        self._liveness: Liveness
+
+    def attach(self, replicas: Replicas, liveness: Liveness) -> None:
+        """Tell of the controllers beside this one."""
+        self._replicas, self._liveness = replicas, liveness
+
+    # Events
+
+    def shown(self, key: Key, raw: Json) -> None:
+        """A placement is about to be taken up by the fleet."""
+        metadata = raw["metadata"]
+        if (edited := last_edit(raw)) is not None:
+            self.edited[str(key)] = edited
+        self._seen[str(key)] = (list(metadata.get("finalizers") or []), metadata["resourceVersion"])
+        old = self._state.fleet.index.placements.get(str(key))
+        if old is not None and old.uid != metadata["uid"]:
+            self._desks.pop(str(key), None)
+
+    def gone(self, key: Key) -> None:
+        """A placement is gone."""
+        self._seen.pop(str(key), None)
+        self._desks.pop(str(key), None)
+        self.edited.pop(str(key), None)
+        self._soon("")
+
+    def decision_shown(self, key: Key, raw: Json) -> None:
+        """A Decision was added or changed, by us or by somebody else."""
+        if not self._own.seen(key, raw["metadata"]):
+            return
+        decision = self._decisions[key] = decision_of(raw)
+        self._releases[key] = (raw["metadata"].get("annotations") or {}).get(RELEASE, "")
+        text = f"{decision.namespace}/{decision.placement}"
+        placement = self._state.fleet.index.placements.get(text)
+        if placement is None or placement.uid != decision.placement_uid:
+            self._soon("")
+        elif (desk := self._desks.get(text)) is not None:
+            self._replicas.open(text, desk.progress.stored(decision.number, decision.robots))
+            self._soon(text)
+
+    def decision_gone(self, key: Key) -> None:
+        """A Decision is gone."""
+        decision = self._decisions.pop(key)
+        self._releases.pop(key, None)
+        self._own.gone(key)
+        text = f"{decision.namespace}/{decision.placement}"
+        if (desk := self._desks.get(text)) is not None and desk.uid == decision.placement_uid:
+            desk.progress.stored(decision.number, None)
+            self._soon(text)
+
+    def report_shown(self, raw: Json) -> None:
+        """A RobotSyncState was added or changed."""
+        self._reported(self._reports.shown(raw, now=self._state.clock()))
+
+    def report_gone(self, key: Key) -> None:
+        """A RobotSyncState is gone."""
+        self._reported(self._reports.gone(key.namespace, key.name, now=self._state.clock()))
+
+    def reports_listed(self) -> None:
+        """The reports are listed."""
+        if not self._reports_listed:
+            self._reports_listed = True
+            self.touch(self._desks.keys())
+
+    def _reported(self, robots: Iterable[str]) -> None:
+        for robot in robots:
+            for text in self._state.fleet.index.placements_of_robot(robot):
+                self.total_changed(text, robot)
+
+    def touch(self, placements: Iterable[str]) -> None:
+        """Something of these placements has changed."""
+        for text in placements:
+            self._soon(text)
+
+    def total_changed(self, placement: str, robot: str) -> None:
+        """What the looks found of a robot's replicas has changed, or its report."""
+        if (desk := self._desks.get(placement)) is not None:
+            desk.changed.add(robot)
+        self._soon(placement)
+
+    def decisions(self) -> list[Decision]:
+        """The Decisions as they are stored."""
+        return list(self._decisions.values())
+
+    def reported(self) -> dict[str, Reported]:
+        """What is known of the agents of all robots."""
+        now = self._state.clock()
+        return {name: Reported(self._reports.report(name, now)) for name in self._state.fleet.index.robots}
+
+    def may_write(self, placement: str, robot: str) -> bool:
+        """Whether replicas may be written: the finalizer and the robot's Decision are stored (F6.3)."""
+        desk, seen = self._desks.get(placement), self._state.fleet.index.placements.get(placement)
+        return desk is not None and seen is not None and seen.finalized and desk.progress.may_write(robot)
+
+    def _soon(self, text: str) -> None:
+        self._dispatcher.later(_job(text), _SOON_SECONDS)
+
+    # The job of one placement
+
+    async def write(self, job: Job[Work]) -> None:
+        """Write what is due of one placement; "": of those that are gone."""
+        fleet = self._state.fleet
+        if not fleet.listed.issuperset(Input) or not self._replicas.is_idle():
+            self._dispatcher.later(job, _SOON_SECONDS)
+            return
+        try:
+            placement = fleet.index.placements.get(str(job.key))
+            if placement is not None:
+                await self._write(placement)
+            else:
+                await self._clean_up()
+        except NotLeading:
+            return
+        except SyncError:
+            self._dispatcher.back_off(job)
+            return
+        self._dispatcher.succeeded(job)
+
+    async def _write(self, placement: Placement) -> None:
+        unlisted = unlisted_kinds(self._state.fleet, placement)
+        if unlisted and self._state.now < self._began + _PATIENCE_SECONDS:
+            self._dispatcher.later(_job(placement.text), 1.0)
+            return
+        desk = self._step(placement)
+        if not placement.terminating and not placement.finalized and desk.robots:
+            await self._finalize(placement)
+        if placement.release:
+            await self._release(placement)
+        if not unlisted:
+            await self._write_decisions(placement, desk)
+        await self._write_status(placement, desk, unlisted)
+        if placement.terminating:
+            await self._finish(placement)
+        if (when := desk.progress.next_step()) is not None:
+            self._dispatcher.later(_job(placement.text), max(_SOON_SECONDS, when - self._state.clock()))
+
+    def _step(self, placement: Placement) -> _Desk:
+        """Tell the placement's progress what has changed, and let it go on."""
+        fleet, text, now = self._state.fleet, placement.text, self._state.clock()
+        desk = self._desks.get(text)
+        if desk is None:
+            desk = self._desks[text] = _Desk(placement.uid, self._progress(placement))
+        desk.progress.placement_changed(placement)
+        selected = fleet.index.robots_of(text)
+        for robot in desk.robots - selected:
+            desk.progress.tell(robot, None)
+        changed = (desk.changed | (selected - desk.robots)) & selected
+        for robot in changed:
+            desk.progress.tell(robot, self._tally(placement, robot, now))
+        desk.robots, desk.changed = set(selected), set()
+        may_begin = self._reports_listed and REPORTS not in self._liveness.dead
+        self._replicas.open(text, desk.progress.step(now, may_begin=may_begin))
+        if placement.finalized and not desk.is_open:
+            self._replicas.open(text, [robot for robot in selected if self.may_write(text, robot)])
+        desk.is_open = placement.finalized
+        return desk
+
+    def _progress(self, placement: Placement) -> PlacementProgress:
+        named = [each for each in self._decisions.values() if (each.namespace, each.placement) == _place(placement)]
+        own = [each for each in named if each.placement_uid == placement.uid]
+        taken = [each.number for each in named if each.placement_uid != placement.uid]
+        return PlacementProgress(placement, own, taken=taken)
+
+    def _tally(self, placement: Placement, robot: str, now: float) -> RobotTally:
+        fleet = self._state.fleet
+        total = self._replicas.seats.total(placement.text, robot)
+        rows = (fleet.rows[key] for key in fleet.rows_by_robot.get(robot, ()))
+        pairs = [
+            (row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid and not row.terminating
+        ]
+        applied = self._reports.applied(robot, placement.uid)
+        is_known = self._reports.knows_placement(robot, placement.uid)
+        return RobotTally(
+            replicas=total.replicas,
+            due=total.due,
+            errors=total.errors,
+            terminating=total.terminating,
+            stamp=total.stamp,
+            acked=applied is not None and applied == applied_digest(pairs),
+            report=self._reports.report(robot, now) if is_known else Report.UNREPORTED,
+            ready=None,
+            labels=fleet.index.robots[robot].labels,
+            message=total.message,
+        )
+
+    async def _finalize(self, placement: Placement) -> None:
+        finalizers, version = self._seen[placement.text]
+        await self._own.send(PLACEMENTS.resource, fleet_calls.add_finalizer(finalizers, placement, version))
+
+    async def _release(self, placement: Placement) -> None:
+        """Release what the hold of that id shows; the annotation goes, also one that fits no hold (F5.2)."""
+        released = self._state.losses.release(placement.uid, placement.release)
+        self._replicas.look(released)
+        key = Key(placement.namespace, placement.name)
+        call = fleet_calls.remove_release(PLACEMENTS, key, uid=placement.uid, release=placement.release)
+        await self._own.send(PLACEMENTS.resource, call)
+
+    async def _write_decisions(self, placement: Placement, desk: _Desk) -> None:
+        urgent = desk.progress.urgent()
+        for number, robots in desk.progress.decisions().items():
+            key = Key(placement.namespace, f"{placement.name}-{number}")
+            if not robots:
+                await self._own.delete(DECISIONS, key)
+            elif self._is_time(desk, key.name, placement, urgent=number in urgent):
+                await self._own.put(DECISIONS, key, decision_body(placement, number, robots))
+                self._decisions[key] = Decision(*key, placement.name, placement.uid, number, dict(robots))
+                self._replicas.open(placement.text, desk.progress.stored(number, robots))
+
+    def _is_time(self, desk: _Desk, name: str, placement: Placement, *, urgent: bool) -> bool:
+        """Whether an object may be written again, and its time is noted; if not, the job comes back."""
+        now = self._state.now
+        left = desk.written.get(name, now - _PACE_SECONDS) + _PACE_SECONDS - now
+        if left > 0 and not urgent:
+            self._dispatcher.later(_job(placement.text), left)
+            return False
+        desk.written[name] = now
+        return True
+
+    async def _write_status(self, placement: Placement, desk: _Desk, unlisted: list[str]) -> None:
+        state, fleet, progress = self._state, self._state.fleet, desk.progress
+        trouble = unresolved(fleet, placement, home=state.settings.namespace)
+        status = placement_status(
+            placement,
+            stored_counts(placement) if unlisted else progress.counts(),
+            faults=[*robot_faults(fleet, placement), *self._replicas.seats.faults(placement.text)],
+            holds=state.losses.holds().get(placement.uid, []),
+            unresolved=trouble or (not_listed(unlisted) if unlisted else None),
+            gated=progress.gated(),
+            gate=progress.gate(),
+            group=progress.group,
+            now=rfc3339(state.clock()) or "",
+        )
+        status = {**placement.status, **status}
+        if status != placement.status and self._is_time(desk, "", placement, urgent=False):
+            await self._own.send(PLACEMENTS.resource, fleet_calls.put_placement_status(placement, status))
+
+    async def _finish(self, placement: Placement) -> None:
+        """Let a terminating placement go when no replica bears its uid any more (F5.3)."""
+        fleet = self._state.fleet
+        if fleet.bound[placement.uid] or not placement.finalized or self._may_have_replicas(placement):
+            return
+        for key, decision in list(self._decisions.items()):
+            if decision.placement_uid == placement.uid:
+                await self._own.delete(DECISIONS, key)
+        finalizers, _ = self._seen[placement.text]
+        await self._own.send(PLACEMENTS.resource, fleet_calls.remove_finalizer(finalizers, placement))
+
+    def _may_have_replicas(self, placement: Placement) -> bool:
+        """Whether a kind with a CRD is not listed: it may have replicas of the placement."""
+        fleet = self._state.fleet
+        return any(
+            kind.version and kind.resource not in fleet.listed
+            for kind in fleet.index.kinds.values()
+            if kind.verdict is Verdict.PLACEABLE or kind.resource in placement.kinds
+        )
+
+    # Placements that are gone
+
+    async def _clean_up(self) -> None:
+        """Delete Decisions without placement and replicas, and carry out releases of what is held there (F5.2)."""
+        index, bound = self._state.fleet.index, self._state.fleet.bound
+        left: dict[str, list[Key]] = defaultdict(list)
+        for key, decision in self._decisions.items():
+            if index.placement(decision.placement_uid) is None:
+                left[decision.placement_uid].append(key)
+        for uid, keys in left.items():
+            for key in keys:
+                if release := self._releases.get(key, ""):
+                    self._replicas.look(self._state.losses.release(uid, release))
+                    object_uid = self._own.uid(key)
+                    call = fleet_calls.remove_release(DECISIONS, key, uid=object_uid, release=release)
+                    await self._own.send(DECISIONS.resource, call)
+                if not bound[uid] and self._all_listed():
+                    await self._own.delete(DECISIONS, key)
+        if left:
+            self._dispatcher.later(_job(""), _PACE_SECONDS)
+
+    def _all_listed(self) -> bool:
+        fleet = self._state.fleet
+        return all(
+            kind.resource in fleet.listed for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE
+        )
+
+    # Time
+
+    async def run(self) -> None:
+        """Notice robots that go offline because time passes, forever."""
+        while True:
+            now = self._state.clock()
+            self._reported(self._reports.turned(now))
+            turn = self._reports.next_turn()
+            await asyncio.sleep(_PACE_SECONDS if turn is None else min(_PACE_SECONDS, max(0.1, turn - now)))
+
+
+def _job(text: str) -> Job[Work]:
+    return Job(PLACEMENTS.resource, WORK, text)
+
+
+def _place(placement: Placement) -> tuple[str, str]:
+    return placement.namespace, placement.name

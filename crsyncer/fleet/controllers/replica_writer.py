@@ -1,0 +1,243 @@
+"""Makes the writes of replicas, each guarded, and takes up what the API server answers (F3.3, F3.7, section 7)."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import NamedTuple, assert_never
+
+from crsyncer.core.model import Key
+from crsyncer.core.pair.revert_limit import RevertLimit
+from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.calls import Call
+from crsyncer.errors import Conflict, Never, NotAllowed, NotLeading, SyncError, Throttled, Unsure
+from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.domain import fleet_calls
+from crsyncer.fleet.domain.change import Change
+from crsyncer.fleet.domain.names import robot_namespace
+from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, met_row
+from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.values import (
+    Blocked,
+    Create,
+    Delete,
+    Nothing,
+    Patch,
+    PlacedKind,
+    Reason,
+    RenderFailed,
+    ReplicaKey,
+    ReplicaPlan,
+    Row,
+    Wait,
+    Wanted,
+)
+from crsyncer.ports import Reply
+
+_REFUSED_SECONDS = 3600.0
+"""What the server refuses is tried again after so long, and at each change (section 7)."""
+_FORBIDDEN = "grant the controller what `crsyncer fleet manifests` prints"
+
+
+class Again(NamedTuple):
+    """When a replica is to be written again, apart from what events ask for."""
+
+    back_off: bool = False
+    pause: float | None = None
+    """The server asks for a pause of so many seconds."""
+    after: float | None = None
+    """Seconds."""
+
+
+_DONE = Again()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """What the server refused: a stamp, over an object of this version ("": none)."""
+
+    stamp: str
+    version: str
+    fault: Fault
+    until: float
+
+
+class ReplicaWriter:
+    """Writes one replica at a time. `take` takes up what follows from an answer."""
+
+    def __init__(self, state: FleetState, *, take: Callable[[Change], None]) -> None:
+        self._state = state
+        self._take = take
+        self._refused: dict[ReplicaKey, _Refusal] = {}
+        self._reverts: dict[str, RevertLimit] = defaultdict(RevertLimit)
+        """By kind."""
+
+    def fault(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan, now: float) -> Fault | None:
+        """What stands against a write that is planned: the server refused just that, or somebody fights over it."""
+        if not isinstance(plan, (Create, Patch)) or wanted is None:
+            self._refused.pop(key, None)
+            return None
+        row = self._state.fleet.rows.get(key)
+        refusal = self._refused.get(key)
+        if refusal is not None:
+            if (refusal.stamp, refusal.version) == _try(wanted, row) and now < refusal.until:
+                return refusal.fault
+            del self._refused[key]
+        if row is not None and isinstance(plan, Patch) and row.content != row.admitted and is_drifted(wanted, row):
+            wait = self._reverts[key.resource].wait(Key(row.namespace, row.name), now)
+            if wait > 0:
+                message = "somebody keeps changing the replica in the cloud; it is rewritten once a minute"
+                fault = Fault(key.robot, wanted.source.text, Reason.CONTESTED, message)
+                self._refused[key] = _Refusal(*_try(wanted, row), fault, now + wait)
+                return fault
+        return None
+
+    def next_try(self, key: ReplicaKey) -> float | None:
+        """When a write that was refused is tried again, in event loop time."""
+        refusal = self._refused.get(key)
+        return None if refusal is None else refusal.until
+
+    async def write(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan) -> Again:
+        """Make the write of a plan, if it has one. Raises NotLeading."""
+        row = self._state.fleet.rows.get(key)
+        kind = self._state.fleet.index.kinds[key.resource]
+        match plan:
+            case Create(body) if wanted is not None:
+                if self._state.fleet.is_handed_over(wanted):
+                    return await self._meet(key, wanted)
+                return await self._send(key, wanted, row, fleet_calls.create_replica(wanted, body))
+            case Patch(operations) if row is not None:
+                if wanted is not None and is_drifted(wanted, row):
+                    self._reverts[key.resource].reverted(Key(row.namespace, row.name), self._state.now)
+                return await self._send(key, wanted, row, fleet_calls.patch_replica(kind, row, operations))
+            case Delete() if row is not None:
+                return await self._send(key, wanted, row, fleet_calls.delete_replica(kind, row))
+            case Create() | Patch() | Delete() | Nothing() | Wait() | Blocked():
+                return _DONE
+            case _:
+                assert_never(plan)
+
+    async def _send(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, call: Call) -> Again:
+        """Send a write and take up the answer."""
+        try:
+            reply = await self._state.connection.request(call)
+            error = _error(reply, call)
+            if error is None and call.method != "DELETE":
+                shown(reply.body)
+        except NotLeading:
+            raise
+        except SyncError as failure:
+            reply, error = None, failure
+        self._state.observer.write(key.resource, call.verb, "done" if error is None else type(error).__name__)
+        if error is None:
+            self._refused.pop(key, None)
+            if reply is not None and call.method != "DELETE":
+                self._take(self._state.fleet.written(reply.body, key.resource))
+            return _DONE
+        return await self._failed(key, wanted, row, error, is_missing=_is_missing_namespace(call, reply))
+
+    async def _failed(
+        self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError, *, is_missing: bool
+    ) -> Again:
+        match error:
+            case Conflict() if is_missing and wanted is not None:
+                return await self._make_namespace(wanted)
+            case Conflict():
+                return await self._look(key, wanted, row)
+            case Throttled():
+                return Again(pause=error.retry_after)
+            case Unsure():
+                return Again(back_off=True)
+            case NotAllowed(status=401):
+                return Again(back_off=True)
+            case NotAllowed() | Never() if wanted is not None:
+                return self._refuse(key, wanted, row, error)
+            case _:
+                return Again(after=_REFUSED_SECONDS)
+
+    def _refuse(self, key: ReplicaKey, wanted: Wanted, row: Row | None, error: SyncError) -> Again:
+        said = "the server refuses it" if wanted.kind.sensitive else str(error)
+        hint = f"; {_FORBIDDEN}" if isinstance(error, NotAllowed) else ""
+        fault = Fault(key.robot, wanted.source.text, Reason.REFUSED, said + hint)
+        self._refused[key] = _Refusal(*_try(wanted, row), fault, self._state.now + _REFUSED_SECONDS)
+        return _DONE
+
+    async def _make_namespace(self, wanted: Wanted) -> Again:
+        """Make the namespace of a robot (F5.5). Another one, of a source, is its users' to make."""
+        name = robot_namespace(wanted.robot)
+        if wanted.namespace != name:
+            return Again(back_off=True)
+        call = fleet_calls.create_robot_namespace(name, wanted.robot)
+        try:
+            reply = await self._state.connection.request(call)
+            error = _error(reply, call)
+        except NotLeading:
+            raise
+        except SyncError as failure:
+            error = failure
+        self._state.observer.write("namespaces", call.verb, "done" if error is None else type(error).__name__)
+        if error is None or isinstance(error, Conflict):
+            return _DONE
+        key = ReplicaKey(wanted.kind.resource, wanted.source_id, wanted.robot, wanted.placement.target)
+        return Again(back_off=True) if isinstance(error, Unsure) else self._refuse(key, wanted, None, error)
+
+    async def _look(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None) -> Again:
+        """The object is not as it was seen: look at it, and decide anew."""
+        kind = self._state.fleet.index.kinds[key.resource]
+        if row is None and wanted is None:
+            return _DONE
+        place = Key(row.namespace, row.name) if row is not None else Key(wanted.namespace, wanted.name)  # type: ignore[union-attr]
+        reply = await self._get(kind, place)
+        if reply is None:
+            return Again(back_off=True)
+        if reply.status == HTTPStatus.NOT_FOUND:
+            self._take(self._state.fleet.object_gone(key.resource, place.namespace, place.name))
+        else:
+            self._take(self._state.fleet.object_shown(reply.body, key.resource))
+        return _DONE
+
+    async def _meet(self, key: ReplicaKey, wanted: Wanted) -> Again:
+        """Update an object that was handed over by its label, like a replica without a stamp (F3.7)."""
+        reply = await self._get(wanted.kind, Key(wanted.namespace, wanted.name))
+        if reply is None:
+            return Again(back_off=True)
+        if reply.status == HTTPStatus.NOT_FOUND:
+            self._take(self._state.fleet.object_gone(key.resource, wanted.namespace, wanted.name))
+            return _DONE
+        row = met_row(reply.body, wanted)
+        if isinstance(row, Blocked):
+            self._take(self._state.fleet.object_shown(reply.body, key.resource))
+            return _DONE
+        plan = decide_replica(wanted=wanted, row=row, listed=True, removal=Removal.UNKNOWN, may_write=True)
+        if not isinstance(plan, Patch):
+            return _DONE
+        return await self._send(key, wanted, row, fleet_calls.patch_replica(wanted.kind, row, plan.operations))
+
+    async def _get(self, kind: PlacedKind, place: Key) -> Reply | None:
+        """The object of a name, or that there is none; None: the server does not say."""
+        call = fleet_calls.get_object(kind, place.namespace, place.name)
+        try:
+            reply = await self._state.connection.request(call)
+            if reply.status == HTTPStatus.NOT_FOUND and reply.body:
+                return reply
+            if reply.status == HTTPStatus.OK:
+                shown(reply.body)
+                return reply
+        except SyncError:
+            pass
+        return None
+
+
+def _try(wanted: Wanted, row: Row | None) -> tuple[str, str]:
+    """What a write would put, and over which version."""
+    stamp = "" if isinstance(wanted.rendering, RenderFailed) else wanted.rendering.stamp
+    return stamp, "" if row is None else row.resource_version
+
+
+def _error(reply: Reply, call: Call) -> SyncError | None:
+    return judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=call.method == "PATCH")
+
+
+def _is_missing_namespace(call: Call, reply: Reply | None) -> bool:
+    """A POST has no object that could be missing: a 404 is about the namespace."""
+    return call.method == "POST" and reply is not None and reply.status == HTTPStatus.NOT_FOUND and bool(reply.body)

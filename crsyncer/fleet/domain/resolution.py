@@ -1,0 +1,61 @@
+"""Whether a placement can be followed at all: the condition Resolved, and faults that are no replica's (F2.3, F7)."""
+
+from collections.abc import Iterable, Iterator
+
+from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.names import is_robot_name
+from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
+from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
+from crsyncer.fleet.domain.values import Placement, Reason, Verdict
+
+
+def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
+    """The kinds that a placement names and that could be listed, but are not."""
+    kinds = fleet.index.kinds
+    return [
+        name
+        for name in placement.kinds
+        if name in kinds and kinds[name].verdict is Verdict.PLACEABLE and name not in fleet.listed
+    ]
+
+
+def unresolved(fleet: Fleet, placement: Placement, *, home: str) -> Unresolved | None:
+    """Why a placement is not followed in full; None: it is."""
+    if placement.problem:
+        return Unresolved("Unreadable", placement.problem)
+    for name in placement.kinds:
+        kind = fleet.index.kinds.get(name)
+        if kind is None:
+            return Unresolved(Verdict.NOT_SERVED, f"{name} is not served")
+        if kind.verdict is not Verdict.PLACEABLE:
+            return Unresolved(kind.verdict, kind.message)
+        if not kind.namespaced and placement.namespace != home:
+            allowed = f"only placements in {home} may select cluster-scoped objects"
+            return Unresolved("NotAllowed", f"{name} is cluster-scoped; {allowed}")
+    return None
+
+
+def not_listed(kinds: list[str]) -> Unresolved:
+    """What a placement shows whose kinds cannot be listed: their replicas stay as they are."""
+    return Unresolved("NotListed", f"the controller cannot list {', '.join(kinds)}")
+
+
+def stored_counts(placement: Placement) -> dict[str, int]:
+    """The counts in a placement's status as they are stored."""
+    found = placement.status.get("counts")
+    stored = found if isinstance(found, dict) else {}
+    return {name: each if isinstance(each := stored.get(name), int) else 0 for name in counts({}, {}, replicas=0)}
+
+
+def robot_faults(fleet: Fleet, placement: Placement) -> Iterator[Fault]:
+    """What is wrong with the robots that a placement selects."""
+    for name in unknown_robots(placement, fleet.index.robots):
+        yield Fault(name, "", Reason.UNKNOWN_ROBOT, f"robotNames has {name}, and there is no such Robot")
+    for robot in _badly_named(fleet):
+        if selects_robot(placement, fleet.index.robots[robot]):
+            message = f"{robot} is no robot's name: a DNS label of at most 57 characters"
+            yield Fault(robot, "", Reason.BAD_ROBOT_NAME, message)
+
+
+def _badly_named(fleet: Fleet) -> Iterable[str]:
+    return (name for name in fleet.index.robots if not is_robot_name(name))

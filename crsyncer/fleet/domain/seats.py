@@ -1,0 +1,103 @@
+"""What the last look at each replica found, and what that adds up to for each robot of a placement (F6.4)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crsyncer.core.content.object_content import digest
+from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.values import ReplicaKey
+
+
+class Seat(NamedTuple):
+    """One replica that is wanted."""
+
+    placement: str
+    """The placement that governs, as NAMESPACE/NAME."""
+    stamp: str
+    """Of its rendering; of a failure "", of one that is never written again its own."""
+    due: bool = False
+    """It is missing or has another stamp."""
+    terminating: bool = False
+    fault: Fault | None = None
+    """What is wrong with it."""
+
+
+class Total(NamedTuple):
+    """The seats of one robot in one placement."""
+
+    replicas: int
+    due: int
+    errors: int
+    terminating: int
+    """Due ones that terminate."""
+    stamp: str
+    """The digest of all stamps: other content has another one."""
+    message: str
+    """What is wrong, of the first one."""
+
+
+class Seats:
+    """The replicas that are wanted, by placement and robot."""
+
+    def __init__(self) -> None:
+        self._placements: dict[ReplicaKey, str] = {}
+        self._seats: dict[tuple[str, str], dict[ReplicaKey, Seat]] = {}
+        """By placement and robot."""
+        self._faulty: dict[str, dict[ReplicaKey, Fault]] = defaultdict(dict)
+        self.counts: Counter[str] = Counter()
+        """By placement: how many replicas are wanted."""
+        self.due: set[ReplicaKey] = set()
+
+    def put(self, key: ReplicaKey, seat: Seat | None) -> set[tuple[str, str]]:
+        """Take up what a look found; None: the replica is not wanted. The placements and robots that it changes."""
+        old = self._placements.get(key)
+        if old is not None and seat is not None and self._seats[old, key.robot][key] == seat:
+            return set()
+        if old is not None:
+            del self._seats[old, key.robot][key]
+            if not self._seats[old, key.robot]:
+                del self._seats[old, key.robot]
+            self._faulty[old].pop(key, None)
+            self.counts[old] -= 1
+        self.due.discard(key)
+        if seat is None:
+            self._placements.pop(key, None)
+            return set() if old is None else {(old, key.robot)}
+        self._placements[key] = seat.placement
+        self._seats.setdefault((seat.placement, key.robot), {})[key] = seat
+        self.counts[seat.placement] += 1
+        if seat.due:
+            self.due.add(key)
+        if seat.fault is not None:
+            self._faulty[seat.placement][key] = seat.fault
+        return {(text, key.robot) for text in (old, seat.placement) if text is not None}
+
+    def placement(self, key: ReplicaKey) -> str:
+        """The placement that a replica is wanted by; "": it is not wanted."""
+        return self._placements.get(key, "")
+
+    def total(self, placement: str, robot: str) -> Total:
+        """What the seats of one robot in one placement add up to."""
+        seats = self._seats.get((placement, robot), {})
+        faults = sorted(each.fault.message for each in seats.values() if each.fault is not None)
+        return Total(
+            replicas=len(seats),
+            due=sum(each.due for each in seats.values()),
+            errors=len(faults),
+            terminating=sum(each.due and each.terminating for each in seats.values()),
+            stamp=digest(sorted([*key, each.stamp] for key, each in seats.items())),
+            message=faults[0] if faults else "",
+        )
+
+    def is_due(self, placement: str, robot: str) -> bool:
+        """Whether a replica of a robot in a placement is missing or has another stamp."""
+        return any(each.due for each in self._seats.get((placement, robot), {}).values())
+
+    def faults(self, placement: str) -> Iterator[Fault]:
+        """What is wrong with the replicas of a placement."""
+        yield from self._faulty[placement].values()
+
+    def errors(self) -> int:
+        """How many replicas something is wrong with."""
+        return sum(map(len, self._faulty.values()))
