@@ -72,6 +72,13 @@ class Stamp:
     """Nothing says what was applied: whoever made the object has put marks on it alone (C2.2)."""
 
 
+class ReplicaMark(NamedTuple):
+    """What the fleet's marks on an object say: the uid of its placement, and the number of the write (F3.2)."""
+
+    placement: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """An object seen on one side, reduced to what decisions need. The body itself lives on disk (S6.6)."""
@@ -105,6 +112,8 @@ class View:
     """When an object with the finalizer was deleted, by its server's clock (Unix time, seconds); 0: it was not."""
     unselected: bool = False
     """It is a copy that the kind's selector does not match: no list and no watch shows it (C1.7)."""
+    replica: ReplicaMark | None = None
+    """Upstream's object is a replica of the fleet for this robot; None: it is not, or not in the cloud (F9.5)."""
 
 
 Found = View | Gap

@@ -1,16 +1,19 @@
 """The store and files that are broken, foreign, of another version or held by another program (faults 45, 47)."""
 
+import json
 import random
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from crsyncer.adapters.store import database, schema
+from crsyncer.adapters.store import codec, database, schema
 from crsyncer.adapters.store.statedir import Files
 from crsyncer.adapters.store.store import SqliteStore
-from crsyncer.core.model import Loaded, Side, Tombstone
+from crsyncer.core.content.replica_mark import REPLICA, SOURCE
+from crsyncer.core.model import Json, Key, Loaded, ReplicaMark, Side, Tombstone
 from crsyncer.errors import StoreError
 from tests.adapters.store_kit import (
     COMPANIONS,
@@ -25,6 +28,7 @@ from tests.adapters.store_kit import (
     lay_out,
     pending,
     report_status,
+    view,
 )
 
 
@@ -247,3 +251,43 @@ async def test_fault_47_an_older_database_is_migrated_step_by_step(tmp_path, cra
             schema.migrate(connection)
         assert schema.pragma(connection, "user_version") == schemas + 1
         assert connection.execute("SELECT note FROM cursors").fetchall() == [(None,)] * 2
+
+
+MARKED = '{"stamp":"s","n":7,"source":"site/goal-1","placement":"placement-uid","labels":[],"annotations":[]}'
+
+
+async def test_F9_5_what_an_older_version_knew_of_replicas_is_completed_from_their_bodies(tmp_path, monkeypatch):
+    def cloud_body(number: int) -> Json:
+        found = body(number, side=Side.CLOUD)
+        found["metadata"]["namespace"] = "robot-robot-1"
+        if number:
+            found["metadata"]["labels"] |= {SOURCE: "0" * 24}
+            found["metadata"]["annotations"] = {REPLICA: MARKED.replace("goal-1", f"goal-{number}")}
+        return found
+
+    monkeypatch.setattr(schema, "STEPS", schema.STEPS[:2])
+    store = await SqliteStore.open(tmp_path / "state")
+    keys = [Key("robot-robot-1", f"goal-{number}") for number in range(4)]
+    for number, each in enumerate(keys):
+        store.put_copy(Side.CLOUD, GOALS, each, view(number, side=Side.CLOUD), cloud_body(number))
+    store.put_copy(Side.ROBOT, GOALS, keys[1], view(1), body(1))
+    await store.close()
+    monkeypatch.undo()
+    with closing(sqlite3.connect(store.path)) as damaged:
+        damaged.execute("UPDATE objects SET cloud = 'x' || cloud WHERE name = 'goal-2'")
+        damaged.execute("UPDATE cloud_rest SET row = x'00' WHERE name = 'goal-3'")
+        damaged.commit()
+    store = await SqliteStore.open(tmp_path / "state")
+    assert store.notes == ["state.db was migrated from schema 2 to 3"]
+    loaded = await store.load(GOALS)
+    marks = {each.name: found.replica for each, found in loaded.views[Side.CLOUD].items()}
+    assert marks == {"goal-0": None, "goal-1": ReplicaMark("placement-uid", 7), "goal-3": None}
+    assert replace(loaded.views[Side.CLOUD][keys[1]], replica=None) == view(1, side=Side.CLOUD)
+    assert loaded.views[Side.ROBOT] == {keys[1]: view(1)}
+    await store.close()
+
+
+async def test_F9_5_what_is_known_of_an_object_without_the_fleets_marks_takes_no_byte_more():
+    stored = codec.dump_object(view(1, side=Side.CLOUD), body(1), codec.object_places(Side.CLOUD, GOALS, key(1)))
+    text = codec.unseal(*next((row, place) for place, row in stored.items() if row is not None))
+    assert json.loads(text)[-1] is True, "has_status is the last field that is not as by default"

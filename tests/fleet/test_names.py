@@ -93,8 +93,13 @@ def test_F3_2_marks_that_do_not_fit_each_other_make_no_replica():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "no JSON", "[]", '{"stamp": "s"}', '{"stamp":"s","n":"x","source":"a","placement":"b"}']
-)
+    "text",
+    [
+        "", "no JSON", "[]", '{"stamp": "s"}',
+        *(f'{{"stamp":"s","n":{n},"source":"a","placement":"b"}}' for n in ('"x"', "Infinity", "1")),
+        '{"stamp":"s","n":1,"source":"a","placement":"b","labels":1}',
+    ],
+)  # fmt: skip
 def test_F3_2_a_broken_annotation_is_no_mark(text):
     _, raw = marked()
     raw["metadata"]["annotations"][REPLICA] = text

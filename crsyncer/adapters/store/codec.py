@@ -11,6 +11,9 @@ import zlib
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.content.object_content import labels
+from crsyncer.core.content.replica_mark import REPLICA, read_replica_mark
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.model import (
     Cursor,
@@ -20,6 +23,7 @@ from crsyncer.core.model import (
     Pending,
     Record,
     ReferenceRow,
+    ReplicaMark,
     Side,
     Source,
     Stamp,
@@ -94,6 +98,7 @@ def _sum(text: str, place: Place) -> int:
 
 
 _STAMP = [field.name for field in fields(View)].index("stamp")
+_REPLICA = [field.name for field in fields(View)].index("replica")
 _CALLED: dict[type, int] = {kind: [field.name for field in fields(kind)].index("called") for kind in (View, Record)}
 
 
@@ -138,6 +143,23 @@ def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place
     return {place: seal(dump(part), place) for place, part in zip(places, (values, moving, rest), strict=True)}
 
 
+def with_replica(view: str, rest: bytes, key: tuple[str, str, str]) -> str | None:
+    """What is known of an object in the cloud, with the fleet's marks of its body; None: it has none, or is damaged."""
+    body_text = unpack(rest)
+    if REPLICA not in body_text:
+        return None
+    place = (Side.CLOUD.value, *key)
+    try:
+        body = json.loads(unseal(body_text, (RESTS[Side.CLOUD], *key)))
+        values = json.loads(unseal(unpack(view), place))
+        mark = read_replica_mark(body, labels(body).get(ROBOT_LABEL, ""))
+    except (TypeError, ValueError):
+        return None
+    if mark is None or len(values) > _REPLICA:
+        return None
+    return seal(dump([*values, *_FIELDS[View][1][len(values) : _REPLICA], mark]), place)
+
+
 def load_body(rows: list[str | None], places: tuple[Place, ...]) -> Json | None:
     """The whole object again, of its status and the rest; None without them. Raises ValueError or TypeError."""
     sealed = [row for row in rows if row is not None]
@@ -168,6 +190,8 @@ def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
         values = [_shared(value, pool) for value in values]
     if kind is View and len(values) > _STAMP and values[_STAMP] is not None:
         values[_STAMP] = pool.setdefault(("stamp", values[_STAMP]), Stamp(*values[_STAMP]))
+    if kind is View and len(values) > _REPLICA and values[_REPLICA] is not None:
+        values[_REPLICA] = pool.setdefault(values[_REPLICA], ReplicaMark(*values[_REPLICA]))
     called = _CALLED.get(kind, len(values))
     if called < len(values) and values[called] is not None:
         values[called] = Key(*values[called])

@@ -76,6 +76,19 @@ def write(database: "Database", batch: Batch) -> None:
     connection.executemany(_REMOVE_EMPTY, emptied)
 
 
+def note_replicas(connection: Connection) -> None:
+    """Complete what is known of objects in the cloud by the fleet's marks that their bodies have."""
+    view, rest = Side.CLOUD.value, RESTS[Side.CLOUD]
+    found = connection.execute(
+        f"SELECT o.resource, o.namespace, o.name, o.{view}, r.row FROM {OBJECTS} AS o"
+        f" JOIN {rest} AS r USING (resource, namespace, name) WHERE o.{view} IS NOT NULL"
+    )
+    marked = [
+        (text, *key) for *key, known, body in found if (text := codec.with_replica(known, body, tuple(key))) is not None
+    ]
+    connection.executemany(f"UPDATE {OBJECTS} SET {view} = ? WHERE {_WHERE}", marked)
+
+
 def column(part: str) -> tuple[str, str]:
     """The column that holds a part, and its table."""
     return (part, OBJECTS) if part in COLUMNS else ("row", part)

@@ -59,7 +59,12 @@ def second(connection: sqlite3.Connection) -> None:
     connection.execute(_TABLE.format(codec.REFERENCES))
 
 
-STEPS: tuple[Step, ...] = (first, second)
+def third(connection: sqlite3.Connection) -> None:
+    """Note which objects of the cloud are replicas of a fleet: no event may show them again for long (F9.5)."""
+    rows.note_replicas(connection)
+
+
+STEPS: tuple[Step, ...] = (first, second, third)
 
 
 def migrate(connection: sqlite3.Connection, schema: int | None = None) -> None:

@@ -21,6 +21,16 @@ TOKEN_SECONDS = 3600
 """The longest life of a token that an account of a robot makes."""
 
 
+def is_robot_name(name: str) -> bool:
+    """Whether a robot of a fleet may be called so: a DNS label of at most 57 characters."""
+    return re.fullmatch(NAME, name) is not None
+
+
+def robot_namespace(robot: str) -> str:
+    """The namespace of a robot in the cloud."""
+    return f"robot-{robot}"
+
+
 def lacks_status(policy: KindPolicy) -> bool:
     """Whether a served version has no status subresource, so that status is written with the whole object (S4.6)."""
     return not all(version.status for version in policy.versions if version.served)

@@ -90,6 +90,11 @@ class KindPolicy:
         return asked and self.endpoint(self.downstream).status
 
     @property
+    def takes_replicas(self) -> bool:
+        """Whether the kind's objects may be replicas of a fleet: they come from the cloud, by robot name (F2.3)."""
+        return self.upstream is Side.CLOUD and self.filtered
+
+    @property
     def resource(self) -> str:
         """What the robot calls the kind: such as goals.lab.example.com, or without a CRD configmaps."""
         return self.on_robot.resource

@@ -25,6 +25,7 @@ from crsyncer.core.content.object_content import (
     synced_annotations,
     synced_labels,
 )
+from crsyncer.core.content.replica_mark import read_replica_mark
 from crsyncer.core.content.shape import AS_RECEIVED, MutationFailed
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
@@ -130,6 +131,7 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
         finalized=finalized,
         deleted_at=_deleted_at(metadata) if finalized else 0.0,
         unselected=side is policy.downstream and not policy.related and not policy.selects(labels(raw)),
+        replica=read_replica_mark(raw, policy.robot) if side is policy.upstream and policy.takes_replicas else None,
     )
 
 

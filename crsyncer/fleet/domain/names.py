@@ -1,35 +1,18 @@
 """How replicas are called, and the marks by which they are known (F3.1, F3.2)."""
 
-import hashlib
 import json
-import re
 from functools import lru_cache
 from sys import intern
 
-from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.accounts.robot_account import is_robot_name as is_robot_name
+from crsyncer.core.accounts.robot_account import robot_namespace as robot_namespace
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.object_content import digest
+from crsyncer.core.content.replica_mark import REPLICA as REPLICA
+from crsyncer.core.content.replica_mark import SOURCE as SOURCE
+from crsyncer.core.content.replica_mark import name_for_robot, replica_annotation
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.values import Marks, SourceKey, Target
-
-SOURCE = OURS + "source"
-"""The label with the SOURCEID."""
-REPLICA = OURS + "replica"
-"""The annotation with what the controller remembers of a replica."""
-LONGEST_ROBOT = 57
-LONGEST_NAME = 253
-_ROBOT = re.compile(r"[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?")
-_DIGITS = 8
-_SOURCE_ID = re.compile("[0-9a-f]{24}")
-
-
-def is_robot_name(name: str) -> bool:
-    """Whether a robot may be called so: a DNS label of at most 57 characters."""
-    return _ROBOT.fullmatch(name) is not None
-
-
-def robot_namespace(robot: str) -> str:
-    """The namespace of a robot in the cloud."""
-    return f"robot-{robot}"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -43,11 +26,7 @@ def replica_name(key: SourceKey, robot: str, target: Target, *, namespaced: bool
     """Namespace and name of a replica; of a cluster-scoped kind the namespace is ""."""
     if target is Target.PER_ROBOT and namespaced:
         return robot_namespace(robot), key.name
-    name = f"{key.name}-{robot}"
-    if len(name) > LONGEST_NAME:
-        cut = key.name[: LONGEST_NAME - 2 - _DIGITS - len(robot)].rstrip("-.")
-        name = f"{cut}-{hashlib.sha256(key.name.encode()).hexdigest()[:_DIGITS]}-{robot}"
-    return (key.namespace if namespaced else ""), name
+    return (key.namespace if namespaced else ""), name_for_robot(key.name, robot)
 
 
 def mark_texts(marks: Marks, robot: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -66,23 +45,20 @@ def mark_texts(marks: Marks, robot: str) -> tuple[dict[str, str], dict[str, str]
 
 def read_marks(raw: Json) -> Marks | None:
     """What the marks of an object say; None where it has not both of them, or they are not sound."""
-    metadata = raw["metadata"]
-    found = (metadata.get("labels") or {}).get(SOURCE, "")
-    text = (metadata.get("annotations") or {}).get(REPLICA, "")
-    if not _SOURCE_ID.fullmatch(found) or not text:
+    content = replica_annotation(raw)
+    if content is None:
         return None
     try:
-        content = json.loads(text)
         return Marks(
-            source_id=intern(found),
-            stamp=intern(str(content["stamp"])),
-            number=int(content["n"]),
-            source=intern(str(content["source"])),
-            placement=intern(str(content["placement"])),
+            source_id=intern(raw["metadata"]["labels"][SOURCE]),
+            stamp=intern(content["stamp"]),
+            number=content["n"],
+            source=intern(content["source"]),
+            placement=intern(content["placement"]),
             labels=tuple(intern(str(key)) for key in content["labels"]),
             annotations=tuple(intern(str(key)) for key in content["annotations"]),
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (KeyError, TypeError):
         return None
 
 
