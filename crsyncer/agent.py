@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
-import secrets
 import signal
 import time
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters import control, reload, web
+from crsyncer.adapters.agent_identity import distinct_name, present_boot
 from crsyncer.adapters.config import Settings
 from crsyncer.adapters.ending import Ending
 from crsyncer.adapters.files import read_boot_id
@@ -30,11 +29,11 @@ from crsyncer.console.screens.reasons import CODES
 from crsyncer.console.screens.report import SAVED_STATUS_KEY
 from crsyncer.console.screens.screen import headline
 from crsyncer.core.model import Json, Side
-from crsyncer.core.pair.other_agents import NAME
 from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.reporting.event_publisher import EventPublisher
 from crsyncer.engine.reporting.liveness import progress
+from crsyncer.engine.reporting.robot_reporter import RobotReporter
 from crsyncer.errors import ConfigError
 from crsyncer.ports import SecretStore
 from crsyncer.runtime.connection import ConnectionState
@@ -49,10 +48,6 @@ _STOP_SECONDS = 5.0
 _PULSE_SECONDS = 1.0
 _STATUS_BEATS = 60
 _STUCK_SECONDS = 30.0
-_BOOT = "boot"
-"""Under which name the store keeps the last boot id that could be read."""
-_NUMBER = "number"
-"""Under which name the store keeps a number that no other store has."""
 
 
 class Agent:
@@ -93,7 +88,7 @@ class Agent:
             self._settings.state_dir, on_trouble=self._trouble, on_commit=self._metrics.commit
         )
         self._boot_id = read_boot_id(self._settings.boot_id_file)
-        self._name = self._distinct_name()
+        self._name = distinct_name(self._store, self._boot_id)
         for note in self._store.notes:
             log.warning("store: %s", note)
         main = asyncio.create_task(self._serve())
@@ -167,6 +162,7 @@ class Agent:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(engine.run())
                 tasks.create_task(EventPublisher(engine, instance=self._name).run())
+                tasks.create_task(self._reporter(engine).run())
                 tasks.create_task(self._keep_saved())
                 tasks.create_task(self._beat(engine))
                 tasks.create_task(self._end_for_rebuild())
@@ -211,25 +207,19 @@ class Agent:
             trust=self._settings.trust,
             vault=partial(_vault, self._store),
             digest_key=partial(_digest_key, self._settings.state_dir),
-            boot=self._boot(),
+            boot=present_boot(self._store, self._boot_id),
             name=self._name,
             require_confinement=self._settings.require_confinement,
         )
 
-    def _boot(self) -> str:
-        """This boot of the robot; where it cannot be read there was none since, as far as we know."""
-        if self._boot_id and self._boot_id != self._store.get_meta(_BOOT):
-            self._store.put_meta(_BOOT, self._boot_id)
-        return str(self._store.get_meta(_BOOT) or "")
-
-    def _distinct_name(self) -> str:
-        """A name that no other agent has: another store has another number, a copy of it runs in another boot."""
-        number = self._store.get_meta(_NUMBER)
-        if number is None:
-            number = secrets.token_hex(8)
-            self._store.put_meta(_NUMBER, number)
-        boot = self._boot_id or secrets.token_hex(8)
-        return NAME + hashlib.blake2b(f"{boot} {number}".encode(), digest_size=4).hexdigest()
+    def _reporter(self, engine: Engine) -> RobotReporter:
+        return RobotReporter(
+            engine,
+            robot=self._settings.robot_name,
+            namespaces=self._settings.synced_namespaces,
+            report_namespace=self._settings.report_namespace,
+            health=lambda: str(self._document(engine)["health"]),
+        )
 
     # Settings
 

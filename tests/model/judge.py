@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 UPSTREAM_UID = OURS + "upstream-uid"
 _OWN_GROUPS = (SYNC_POLICIES.group, CRDS.partition(".")[2])
-_NO_PAIRS = ("namespaces", "events", "leases")
+_NO_PAIRS = ("namespaces", "events", "leases", "robotsyncstates")
 _QUIET_SECONDS = 30.0
 """For so long a status may be on its way."""
 

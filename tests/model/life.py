@@ -19,6 +19,7 @@ from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import Call
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.reporting.event_publisher import EventPublisher
+from crsyncer.engine.reporting.robot_reporter import RobotReporter
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer
 from tests.model.clock import OWNED, Tasks
@@ -44,6 +45,9 @@ class AgentSettings:
     require_confinement: bool = False
     kubernetes_events: bool = False
     """Whether it writes Kubernetes Events, as the real agent does."""
+    reports: bool = False
+    """Whether it reports to a fleet, as the real agent does."""
+    report_namespace: str | None = "default"
     expressions: Callable[[], Expressions] = Expressions
     """The languages of policies."""
     trust: tuple[str, ...] = ()
@@ -199,6 +203,15 @@ class Life:
         self.task = self.begin(self.engine.run())
         if settings.kubernetes_events:
             self.begin(EventPublisher(self.engine, instance=settings.name).run())
+        if settings.reports:
+            reporter = RobotReporter(
+                self.engine,
+                robot=settings.robot,
+                namespaces=settings.namespaces,
+                report_namespace=settings.report_namespace,
+                health=lambda: str(self.document(self._loop.time())["health"]),
+            )
+            self.begin(reporter.run())
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Have this agent do something; it ends with the agent."""

@@ -45,6 +45,8 @@ class Settings:
     """The cloud's and the robot's name of each namespace; empty: the names are the same."""
     trust: tuple[str, ...] = ()
     """What a SyncPolicy that is itself a copy may ask for beyond kinds with a CRD."""
+    report_namespace: str | None = "default"
+    """Where in the cloud the agent reports to a fleet, unless it syncs the robot's own namespace; None: nowhere."""
     log_format: str = "text"
     log_level: str = "info"
     watch_timeout: int = 300
@@ -89,8 +91,7 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
             "--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, also as"
             " CRSYNCER_CLOUD_KUBECONFIG or as cloud.kubeconfig in the configuration file"
         )
-    if values.get("listen") == "off":
-        values["listen"] = None
+    values |= {name: None for name in ("listen", "report_namespace") if values.get(name) == "off"}
     files, servers, contexts = [config_file] if config_file else [], [], set()
     for side in ("cloud", "robot"):
         if f"{side}_kubeconfig" not in values:

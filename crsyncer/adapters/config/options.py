@@ -38,6 +38,10 @@ a_namespace = matching(
 )
 
 
+def _report_namespace(text: str) -> str:
+    return text if text == "off" else str(a_namespace(text))
+
+
 def a_path(text: str) -> Path:
     """The absolute path that was meant; raises click.BadParameter."""
     if not text or "\0" in text:
@@ -202,6 +206,12 @@ OPTIONS = dict((
         "What a SyncPolicy that is itself a copy may ask for: a kind without a CRD, by its name, api for the field api,"
         " or * for everything; repeatable. The variable takes several, separated by commas.",
         otherwise="none: such a SyncPolicy may name only kinds with a CRD", multiple=True, callback=_trust,
+    ),
+    option(
+        "reportNamespace", "--report-namespace", "NS",
+        "Where in the cloud the agent reports to a fleet, if its settings do not name the namespace robot-NAME; off for"
+        " no report. Where the cloud has no fleet, nothing is reported.",
+        otherwise="default", type=_report_namespace,
     ),
     option(
         "control.group", "--control-group", "GROUP",
