@@ -23,6 +23,7 @@ from crsyncer.core.kinds.related_entry import RelatedEntry
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
 from crsyncer.core.related.relate import related_entries
+from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.errors import ConfigError
 
 LARGEST = 16 << 20
@@ -40,7 +41,8 @@ def crds_option(help_text: str, *, required: bool = False) -> Callable[[Command]
 def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[KindPolicy, ...]:
     """The kinds of the CRDs in files, and in the YAML and JSON files of directories; each kind once.
 
-    SyncPolicies in the files configure them, too, and name kinds that have no CRD; other objects are passed over.
+    SyncPolicies in the files configure them, too, and name kinds that have no CRD; other objects are passed over, and
+    so are the kinds of a fleet that no robot writes.
     Raises ConfigError, one line, also where there is no kind at all.
     """
     found: list[tuple[Path, Json]] = []
@@ -50,7 +52,7 @@ def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[KindPolicy, ...
             raise ConfigError(f"--crds: {path} has no {CRD}", hint="a file or directory with annotated CRDs")
         found += documents
     policies = [_policy(each, file) for file, each in found if _is(each, SYNC_POLICY)]
-    crds = [(file, each) for file, each in found if _is(each, CRD)]
+    crds = [(file, each) for file, each in found if _is(each, CRD) and not _is_the_fleets_own(each)]
     crds += [(Path(SYNC_POLICY), each) for each in _built_in(policies, {_name(each) for _, each in crds})]
     return _confinable(crds, policies, profile)
 
@@ -124,6 +126,14 @@ def _documents(path: Path) -> Iterator[tuple[Path, Json]]:
 
 def _is(document: Json, *kinds: str) -> bool:
     return document.get("kind") in kinds
+
+
+def _is_the_fleets_own(crd: Json) -> bool:
+    """Whether a CRD is one of `crsyncer fleet crds` that says nothing of robots."""
+    try:
+        return bool(crd["spec"]["group"] == ROBOT_SYNC_STATES.group and not is_annotated(crd))
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 def _policy(document: Json, file: Path) -> PolicyObject:

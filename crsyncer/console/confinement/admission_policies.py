@@ -13,6 +13,7 @@ from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
+from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Collection
 
 _API = "admissionregistration.k8s.io/v1"
@@ -146,6 +147,9 @@ def _confine_copies(policy: KindPolicy, variables: dict[str, str], validations: 
     else:
         own = f"variables.newLabels[?{_text(ROBOT_LABEL)}].orValue('') in ['', variables.robot]"
         validations.append(_validation(own, "object is labelled for another robot"))
+    if policy.in_cloud.resource == ROBOT_SYNC_STATES.resource:  # or it takes the name of another robot's report (F9.1)
+        text = "object == null || object.metadata.name == variables.robot"
+        validations.append(_validation(text, "a robot's report has its name"))
     if policy.sensitive:
         text = "object == null || object.?type.orValue('') != 'kubernetes.io/service-account-token'"
         validations.append(_validation(text, "a robot may not make tokens"))
