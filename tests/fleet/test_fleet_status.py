@@ -9,7 +9,7 @@ from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
-from crsyncer.fleet.domain.shown.fleet_status import SCHEMA, fleet_status, silent_status
+from crsyncer.fleet.domain.shown.status_document import SCHEMA, fleet_status, silent_status
 from tests.fleet.made import raw_placement, raw_robot
 
 NOW = 1_800_000_000.0

@@ -8,6 +8,7 @@ import click
 from crsyncer.cli.lazy import LazyGroup
 
 _COMMANDS = {
+    "status": "Which robots have what, and if something is wrong, what do I do?",
     "crds": "Print the CRDs of the fleet.",
     "plan": "Print every write of a replica that would follow, also from an edit.",
     "render": "Print the objects that a placement makes for a robot.",

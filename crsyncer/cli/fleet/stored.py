@@ -51,7 +51,7 @@ class Objects:
         given = [each for each in self.given if group_of(each) == group and is_plural(plural, each["kind"])]
         place = Collection(group, "", plural, self.settings.robots_namespace, name=name)
         if self.send is not None:
-            place = await robots_place(self.send, self.settings, name=name)
+            place = replace(await known_robots_place(self.send, self.settings), name=name)
         return next(iter(await self._with(place, given)), None)
 
     async def properties(self, robot: str) -> Json | None:
@@ -89,11 +89,18 @@ class Objects:
         return [found[name] for name in sorted(found)]
 
 
-async def robots_place(send: Send, settings: FleetSettings, *, name: str = "") -> Collection:
-    """Where the Robots are, as their CRD says. Raises SyncError where there is no such kind."""
+async def robots_place(send: Send, settings: FleetSettings) -> Collection | None:
+    """Where the Robots are, as their CRD says; None: there is no such kind. Raises SyncError."""
     crd = await read_crd(send, settings.robots)
     if crd is None:
-        raise SyncError(f"the cloud has no kind {settings.robots}", hint="crsyncer fleet crds --inventory prints one")
+        return None
     kind = kind_of(crd, {})
-    namespace = settings.robots_namespace if kind.namespaced else ""
-    return Collection(kind.group, kind.version, kind.plural, namespace, name=name)
+    return Collection(kind.group, kind.version, kind.plural, settings.robots_namespace if kind.namespaced else "")
+
+
+async def known_robots_place(send: Send, settings: FleetSettings) -> Collection:
+    """The same; raises SyncError where there is no such kind."""
+    place = await robots_place(send, settings)
+    if place is None:
+        raise SyncError(f"the cloud has no kind {settings.robots}", hint="crsyncer fleet crds --inventory prints one")
+    return place

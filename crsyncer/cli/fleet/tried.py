@@ -6,7 +6,7 @@ from typing import Any
 
 from crsyncer.cli.fleet.given import group_of, is_crd, is_of, is_plural
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
-from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, robots_place
+from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, known_robots_place
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
@@ -55,7 +55,7 @@ async def try_objects(send: Send, found: WholeFleet, given: Sequence[Json]) -> l
     kinds = PlacedKinds(send, given)
     for kind in (await kinds.all(named_kinds(found.fleet.index.placements.values()))).values():
         await trial.kind(kind)
-    robots = await robots_place(send, found.settings)
+    robots = await known_robots_place(send, found.settings)
     for each in named_kinds(given_placements(given)):
         await trial.kind(await kinds.kind(each.group, each.resource))
     for raw in given:

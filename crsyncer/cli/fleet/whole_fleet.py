@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
-from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, robots_place
+from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, known_robots_place
 from crsyncer.console.compare import lister
 from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
@@ -81,7 +81,7 @@ def named_kinds(placements: Iterable[Placement]) -> list[Resource]:
 
 async def _load_inputs(send: Send, found: WholeFleet) -> None:
     """Robots, properties, strips and Decisions; the placements are shown when their kinds are known."""
-    fleet, robots = found.fleet, await robots_place(send, found.settings)
+    fleet, robots = found.fleet, await known_robots_place(send, found.settings)
     async for raw in lister.objects(send, robots):
         fleet.robot_shown(raw)
     async for raw in lister.objects(send, PROPERTIES):

@@ -22,7 +22,7 @@ def render(content: Json, now: float, *, wide: bool = False) -> str:
     With `wide` a table of every kind follows; it may be wider.
     """
     blocks = [
-        [*_wrapped(headline(content))],
+        [*wrapped(headline(content))],
         [*_sides(content, now)],
         [*_kinds(content)],
         [*_holds(content, now)],
@@ -165,8 +165,8 @@ def _advice(content: Json) -> Iterator[str]:
     if reasons:
         yield "WHAT TO DO"
     for number, reason in enumerate(reasons[:_MOST_REASONS], 1):
-        yield from _wrapped(f"{number}. {reason['message']}", "   ")
-        yield from _wrapped(f"   -> {reason['hint']}", "      ")
+        yield from wrapped(f"{number}. {reason['message']}", "   ")
+        yield from wrapped(f"   -> {reason['hint']}", "      ")
     if len(reasons) > _MOST_REASONS:
         yield f"and {len(reasons) - _MOST_REASONS} more: crsyncer status --json"
 
@@ -181,15 +181,16 @@ def _notes(content: Json) -> Iterator[str]:
     if reasons:
         yield "NOTES"
     for reason in reasons[:_MOST_REASONS]:
-        yield from _wrapped(f"- {reason['message']}", "  ")
-        yield from _wrapped(f"  -> {reason['hint']}", "     ")
+        yield from wrapped(f"- {reason['message']}", "  ")
+        yield from wrapped(f"  -> {reason['hint']}", "     ")
 
 
 def _since(time: str, now: float) -> str:
     return duration(now - unix(time))
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """A text in at most four lines, of which all but the first are indented."""
     # Names with hyphens stay whole, so that they can be copied.
     return wrap(plain(text), WIDTH, subsequent_indent=indent, max_lines=4, placeholder=" …", break_on_hyphens=False)
 

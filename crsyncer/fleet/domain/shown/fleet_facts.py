@@ -6,12 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from crsyncer.core.model import Json
+from crsyncer.fleet.domain.lease import DURATION_SECONDS, holder
 from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.values import Placement, Robot
-
-LEASE_SECONDS = 15.0
-"""A Lease that is older belongs to a controller that has stopped (F1.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class Leader:
 
     def is_running(self, now: float) -> bool:
         """Whether a controller leads now."""
-        return bool(self.holder) and self.renewed is not None and now - self.renewed <= LEASE_SECONDS
+        return bool(self.holder) and self.renewed is not None and now - self.renewed <= DURATION_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class FleetFacts:
 
 
 def leader_of(lease: Json | None) -> Leader:
-    """Who leads, as the Lease says; None: there is no Lease.
+    """Who leads, as the Lease says; None: there is no Lease. It ends after `DURATION_SECONDS` (F1.2).
 
     The time is that of the API server (managedFields), which sets it whenever the renewal changes: the controller's
     own clock may be wrong. Without it, the controller's counts.
@@ -71,7 +69,7 @@ def leader_of(lease: Json | None) -> Leader:
         if "f:renewTime" in ((each.get("fieldsV1") or {}).get("f:spec") or {}) and each.get("time")
     ]
     found = [time for time in map(read_time, times or [spec.get("renewTime")]) if time is not None]
-    return Leader(str(spec.get("holderIdentity") or ""), max(found, default=None))
+    return Leader(holder(lease), max(found, default=None))
 
 
 def last_edit(raw: Json) -> float | None:

@@ -18,12 +18,14 @@ def fleet_status(facts: FleetFacts, *, robot: str = "") -> Json:
     """The state of a fleet; with `robot` also what that robot has, whose name need not be known.
 
     `health` is healthy, degraded or attention. `controller.state` is running or stopped, which comes before health.
+    `time` is when all this was so, by the API server's clock.
     """
     wrong = reasons(facts)
     reported = Counter(facts.reported(name).report for name in facts.robots)
     return {
         "schema": SCHEMA,
         "version": __version__,
+        "time": rfc3339(facts.now),
         "controller": {
             "state": "running" if facts.leader.is_running(facts.now) else "stopped",
             "holder": facts.leader.holder or None,
@@ -45,6 +47,7 @@ def silent_status(message: str, hint: str) -> Json:
     return {
         "schema": SCHEMA,
         "version": __version__,
+        "time": None,
         "controller": {"state": None, "holder": None, "renewed": None},
         "health": "offline",
         "reasons": [reason],

@@ -1,0 +1,67 @@
+"""Reads what `fleet status` shows of the cloud: no object of a placed kind, and of Robots their metadata alone."""
+
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from crsyncer.adapters.config import FleetSettings
+from crsyncer.cli.fleet.stored import PLACEMENTS, STRIPS, robots_place
+from crsyncer.cli.fleet.whole_fleet import DECISIONS
+from crsyncer.console.compare import lister
+from crsyncer.core.model import Json
+from crsyncer.core.requests.answers import judge
+from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Collection
+from crsyncer.errors import NotServed
+from crsyncer.fleet.domain import lease
+from crsyncer.fleet.domain.decisions import decision_of
+from crsyncer.fleet.domain.read_objects import placement_of, robot_of
+from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, last_edit, leader_of
+
+if TYPE_CHECKING:
+    from crsyncer.ports import Send
+
+
+async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
+    """The fleet as the cloud shows it. Raises SyncError where it cannot be read.
+
+    A kind that is not served is dead, and has no objects.
+    """
+    date = (await lister.first_answer(send)).date
+    now, dead = time.time() if date is None else date, set[str]()
+    robots = await robots_place(send, settings)
+    if robots is None:
+        dead.add(settings.robots)
+    found = [] if robots is None else [raw async for raw in _objects(send, robots, dead, accept=PARTIAL_LIST)]
+    placements = [raw async for raw in _objects(send, PLACEMENTS, dead)]
+    decisions = [decision_of(raw) async for raw in _objects(send, DECISIONS, dead)]
+    async for _ in _objects(send, STRIPS, dead, accept=PARTIAL_LIST):
+        pass  # only whether it is served matters
+    shown = [*map(placement_of, placements)]
+    edits = {each.text: last_edit(raw) for each, raw in zip(shown, placements, strict=True)}
+    return FleetFacts(
+        placements=shown,
+        robots={each.name: each for each in map(robot_of, found) if not each.terminating},
+        decisions=decisions,
+        leader=await read_leader(send, settings),
+        now=now,
+        dead=dead,
+        edited={name: when for name, when in edits.items() if when is not None},
+    )
+
+
+async def read_leader(send: "Send", settings: FleetSettings) -> Leader:
+    """Who leads, as the Lease in the controller's namespace says. Raises SyncError."""
+    reply = await send(lease.read(settings.controller_namespace))
+    if reply.status == 404:
+        return leader_of(None)
+    if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
+        raise error
+    return leader_of(reply.body)
+
+
+async def _objects(send: "Send", place: Collection, dead: set[str], *, accept: str = JSON) -> AsyncIterator[Json]:
+    try:
+        async for raw in lister.objects(send, place, accept=accept):
+            yield raw
+    except NotServed:
+        dead.add(place.resource)

@@ -1,0 +1,117 @@
+"""The fleet's commands that read the cloud: what they say where they cannot, and how their documents look as text."""
+
+import json
+
+import pytest
+
+from crsyncer.cli.fleet.fleet_screen import exit_code, render
+from crsyncer.core.model import Json
+from tests.delivery.command_line import crsyncer, write_kubeconfig
+
+READING = [("status",), ("plan",)]
+
+
+@pytest.mark.parametrize("words", READING)
+def test_bad_settings_are_one_line_and_exit_code_2(tmp_path, words):
+    for flags, said in [
+        ((), "--cloud-kubeconfig is required"),
+        (("--cloud-kubeconfig", tmp_path / "none"), "--cloud-kubeconfig"),
+        (("--robots", "robots"), "'robots' is not RESOURCE.GROUP"),
+        (("--config", tmp_path / "none.yaml"), "none.yaml"),
+    ]:
+        done = crsyncer("fleet", *words, *flags)
+        assert (done.returncode, done.stdout) == (2, ""), done.stdout
+        [line] = done.stderr.splitlines()
+        assert said in line
+
+
+@pytest.mark.parametrize(("words", "code"), [(("plan",), 2)])
+def test_a_cloud_that_does_not_answer_is_an_error(tmp_path, words, code):
+    done = crsyncer("fleet", *words, "--cloud-kubeconfig", write_kubeconfig(tmp_path / "cloud.yaml"))
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("crsyncer: ")
+
+
+def test_a_cloud_that_does_not_answer_is_offline_to_status(tmp_path):
+    words = ("fleet", "status", "--cloud-kubeconfig", write_kubeconfig(tmp_path / "cloud.yaml"))
+    done = crsyncer(*words, "--json")
+    assert done.returncode == 11, done.stderr
+    content = json.loads(done.stdout)
+    assert (content["health"], content["controller"]["state"], content["robots"]["all"]) == ("offline", None, None)
+    assert crsyncer(*words).stdout.startswith("OFFLINE: ")
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "a/", "/"])
+def test_a_name_that_is_none_is_told(tmp_path, name):
+    done = crsyncer("fleet", "status", name, "--cloud-kubeconfig", write_kubeconfig(tmp_path / "cloud.yaml"))
+    assert done.returncode == 2
+    assert "is not [NAMESPACE/]PLACEMENT" in done.stderr
+
+
+def document(**fields: object) -> Json:
+    content: Json = {
+        "time": "2027-01-15T08:00:00Z",
+        "controller": {"state": "running", "holder": "pod-a", "renewed": "2027-01-15T07:59:55Z"},
+        "health": "healthy",
+        "reasons": [],
+        "robots": {"all": 3, "online": 1, "offline": 1, "unreported": 1},
+        "placements": [],
+        "robot": None,
+    }
+    return content | fields
+
+
+def row(name: str = "nav", **fields: object) -> Json:
+    found: Json = {"namespace": "site", "name": name, "created": "2027-01-15T07:00:00Z", "counts": {"selected": 3}}
+    return found | {"errors": [], "errorCount": 0, "holds": []} | fields
+
+
+def reasons(number: int) -> list[Json]:
+    return [{"code": "Held", "level": "attention", "message": f"m{each}", "hint": f"h{each}"} for each in range(number)]
+
+
+def test_what_needs_a_human_comes_before_the_counts():
+    text = render(document(health="attention", reasons=reasons(2), placements=[row(holds=[{"id": "x"}])]))
+    assert text.startswith("ATTENTION: action needed: m0 (and 1 more).")
+    assert text.index("1. m0") < text.index("   -> h0") < text.index("NAMESPACE  NAME  SELECTED  READY")
+    assert [line.split() for line in text.splitlines() if line.startswith("site")] == [
+        ["site", "nav", "3", "-", "-", "-", "-", "-", "yes", "1", "h"]
+    ]
+    assert "controller  running pod-a, its Lease renewed 5 s ago" in text
+    assert "robots      3: 1 online, 1 offline, 1 unreported" in text
+
+
+def test_long_lists_are_cut_and_say_so():
+    errors = [{"robot": f"r{each}", "source": "", "reason": "UnknownRobot", "message": "m"} for each in range(20)]
+    rows = [row(f"p{each}") for each in range(50)] + [row(errors=errors, errorCount=500)]
+    text = render(document(reasons=reasons(9), placements=rows, health="degraded"))
+    assert "and 3 more: crsyncer fleet status -o wide" in text
+    assert "and 11 more: crsyncer fleet status -o wide" in text
+    assert "site/nav: r5: UnknownRobot: m\nand 494 more" in text
+    assert text.startswith("DEGRADED: m0 (and 8 more).")
+    wide = render(document(reasons=reasons(9), placements=rows), wide=True)
+    assert wide.count("\nsite  ") == 51
+    assert "UNREPORTED" in wide
+    assert "and 480 more" in wide
+
+
+def test_a_robot_is_shown_with_its_placements():
+    placed = {"namespace": "site", "name": "nav", "state": None, "since": None, "message": None}
+    known = {**placed, "state": "Blocked", "since": "2027-01-15T07:59:00Z", "message": "NameTaken\x1b[2J"}
+    robot = {"name": "r1", "state": "online", "lastReport": "2027-01-15T07:59:00Z", "placements": [known, placed]}
+    text = render(document(robot=robot))
+    assert "ROBOT r1: online, last report 1 min ago" in text
+    assert "site/nav   Blocked  1 min  NameTaken [2J" in text
+    assert "the controller has not decided about it yet" in text
+    gone = render(document(robot={**robot, "state": None, "lastReport": None, "placements": []}))
+    assert gone.endswith("ROBOT r1: there is no Robot of this name\n\nno placement selects it".replace("\n\n", "\n"))
+
+
+def test_a_stopped_controller_comes_before_health():
+    stopped = document(controller={"state": "stopped", "holder": None, "renewed": None}, reasons=reasons(2))
+    assert exit_code(stopped | {"health": "attention"}) == 13
+    assert render(stopped).startswith("STOPPED: no controller runs, so nothing is placed, changed or removed; 1 other")
+    assert [exit_code(document(health=each)) for each in ("healthy", "degraded", "offline", "attention")] == [
+        *(0, 10, 11, 12)
+    ]
