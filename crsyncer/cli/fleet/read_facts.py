@@ -13,8 +13,8 @@ from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Collection
 from crsyncer.errors import NotServed
 from crsyncer.fleet.domain import lease
-from crsyncer.fleet.domain.decisions import decision_of
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
+from crsyncer.fleet.domain.rollout.decisions import decision_of
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, last_edit, leader_of
 
 if TYPE_CHECKING:
