@@ -8,7 +8,7 @@ from crsyncer.cli.fleet.fleet_screen import exit_code, render
 from crsyncer.core.model import Json
 from tests.delivery.command_line import crsyncer, write_kubeconfig
 
-READING = [("status",), ("plan",)]
+READING = [("status",), ("plan",), ("explain", "nav", "--robot", "r1")]
 
 
 @pytest.mark.parametrize("words", READING)
@@ -25,7 +25,7 @@ def test_bad_settings_are_one_line_and_exit_code_2(tmp_path, words):
         assert said in line
 
 
-@pytest.mark.parametrize(("words", "code"), [(("plan",), 2)])
+@pytest.mark.parametrize(("words", "code"), [(READING[1], 2), (READING[2], 1)])
 def test_a_cloud_that_does_not_answer_is_an_error(tmp_path, words, code):
     done = crsyncer("fleet", *words, "--cloud-kubeconfig", write_kubeconfig(tmp_path / "cloud.yaml"))
     assert (done.returncode, done.stdout) == (code, "")

@@ -45,6 +45,11 @@ async def test_F11_plan_names_every_write_of_what_is_stored_and_of_an_edit(
         (tmp_path / "objects.yaml").write_text(yaml.safe_dump_all(objects))
         return tmp_path / "objects.yaml"
 
+    async def explain(robot: str) -> Json:
+        return dict(json.loads((await run("explain", "a", "--robot", robot, "--json", code=0)).stdout))
+
+    [absent] = (await explain("r1"))["replicas"]
+    assert (absent["verdict"], absent["rule"], absent["written"]) == ("missing", "F6.4", None)
     content = await plan()
     assert (content["schema"], content["counts"]["create"]) == ("crsyncer.fleet-plan/v1", 2)
     assert writes(content) == {"create robot-r1/dock now", "create robot-r2/dock now"}
@@ -54,6 +59,15 @@ async def test_F11_plan_names_every_write_of_what_is_stored_and_of_an_edit(
         for body in json.loads(rendered.stdout)["items"]:
             await fleet_api.create(body)
     assert (await plan(code=0))["writes"] == []
+    explained = await explain("r1")
+    assert (explained["schema"], explained["selected"]) == ("crsyncer.fleet-explain/v1", True)
+    [current] = explained["replicas"]
+    assert (current["verdict"], current["written"], current["acked"]) == ("current", absent["stamp"], None)
+    assert (await explain("r3"))["replicas"] == []
+    text = (await run("explain", "default/a", "--robot", "r1", code=0)).stdout
+    assert text.startswith("RobotPlacement default/a selects robot r1.")
+    assert f"ok  {goals.plural}.{group} robot-r1/dock: current: Current [F3.4]" in text
+    assert "there is no RobotPlacement default/b" in (await run("explain", "b", "--robot", "r1", code=1)).stderr
 
     third, other = ROBOT.object("r3", spec={}), {**goal, "spec": {"x": 2}}
     edited = await plan("-f", file(other, third))

@@ -9,6 +9,7 @@ from crsyncer.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "status": "Which robots have what, and if something is wrong, what do I do?",
+    "explain": "Why is each replica of a placement for a robot as it is?",
     "crds": "Print the CRDs of the fleet.",
     "plan": "Print every write of a replica that would follow, also from an edit.",
     "render": "Print the objects that a placement makes for a robot.",

@@ -65,6 +65,7 @@ async def _plan(
     settings: "FleetSettings", file: Path | None, namespace: str, deleted: str
 ) -> tuple[Json, list[str], list[SyncError]]:
     from crsyncer.cli.fleet.given import read_objects
+    from crsyncer.cli.fleet.read_facts import read_reports
     from crsyncer.cli.fleet.tried import given_placements, try_deletion, try_objects
     from crsyncer.cli.fleet.whole_fleet import load_fleet
     from crsyncer.fleet.domain.planning import plan
@@ -73,9 +74,11 @@ async def _plan(
     async with cloud(settings) as send:
         found = await load_fleet(send, settings, named=given_placements(given))
         notes = await try_objects(send, found, given) if given else []
+        reported = await read_reports(send, settings, found.now)
     if deleted:
         try_deletion(found, deleted)
-    content = plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now)
+    reports = {robot: reported.report(robot, found.now) for robot in found.fleet.index.robots}
+    content = plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now, reports=reports)
     return content, notes, found.failures
 
 

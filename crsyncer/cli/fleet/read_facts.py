@@ -15,10 +15,14 @@ from crsyncer.errors import NotServed
 from crsyncer.fleet.domain import lease
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import decision_of
-from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, last_edit, leader_of
+from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
+from crsyncer.fleet.domain.values import GROUP
 
 if TYPE_CHECKING:
     from crsyncer.ports import Send
+
+_SYNC_STATES = Collection(GROUP, "v1alpha1", "robotsyncstates")
 
 
 async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
@@ -28,25 +32,36 @@ async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
     """
     date = (await lister.first_answer(send)).date
     now, dead = time.time() if date is None else date, set[str]()
-    robots = await robots_place(send, settings)
-    if robots is None:
+    place = await robots_place(send, settings)
+    if place is None:
         dead.add(settings.robots)
-    found = [] if robots is None else [raw async for raw in _objects(send, robots, dead, accept=PARTIAL_LIST)]
+    found = [] if place is None else [raw async for raw in _objects(send, place, dead, accept=PARTIAL_LIST)]
+    robots = {each.name: each for each in map(robot_of, found) if not each.terminating}
     placements = [raw async for raw in _objects(send, PLACEMENTS, dead)]
     decisions = [decision_of(raw) async for raw in _objects(send, DECISIONS, dead)]
     async for _ in _objects(send, STRIPS, dead, accept=PARTIAL_LIST):
         pass  # only whether it is served matters
+    reports = await read_reports(send, settings, now)
     shown = [*map(placement_of, placements)]
     edits = {each.text: last_edit(raw) for each, raw in zip(shown, placements, strict=True)}
     return FleetFacts(
         placements=shown,
-        robots={each.name: each for each in map(robot_of, found) if not each.terminating},
+        robots=robots,
+        reports={name: Reported(reports.report(name, now), reports.last(name)) for name in robots},
         decisions=decisions,
         leader=await read_leader(send, settings),
         now=now,
         dead=dead,
         edited={name: when for name, when in edits.items() if when is not None},
     )
+
+
+async def read_reports(send: "Send", settings: FleetSettings, now: float) -> Reports:
+    """What robots report; nothing where the cloud does not serve RobotSyncState. Raises SyncError."""
+    reports = Reports(robots_namespace=settings.robots_namespace)
+    async for raw in _objects(send, _SYNC_STATES, set()):
+        reports.shown(raw, now=now)
+    return reports
 
 
 async def read_leader(send: "Send", settings: FleetSettings) -> Leader:

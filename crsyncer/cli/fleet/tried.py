@@ -7,7 +7,7 @@ from typing import Any
 from crsyncer.cli.fleet.given import group_of, is_crd, is_of, is_plural
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
 from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, known_robots_place
-from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds
+from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds, stored_placement
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
 from crsyncer.core.requests.answers import judge
@@ -36,11 +36,7 @@ def given_placements(given: Sequence[Json]) -> list[Placement]:
 
 def try_deletion(found: WholeFleet, placement: str) -> None:
     """A placement is deleted. Raises SyncError where there is none."""
-    raw = found.placements.get(placement)
-    if raw is None:
-        namespace = placement.partition("/")[0]
-        known = ", ".join(sorted(each for each in found.placements if each.startswith(f"{namespace}/"))) or "none"
-        raise SyncError(f"there is no RobotPlacement {placement}", hint=f"those in {namespace}: {known}")
+    raw = stored_placement(found, placement)
     deleted = {**raw["metadata"], "deletionTimestamp": raw["metadata"]["creationTimestamp"]}
     found.take(found.fleet.placement_shown({**raw, "metadata": deleted}))
 

@@ -71,6 +71,15 @@ async def load_fleet(send: Send, settings: FleetSettings, *, named: Sequence[Pla
     return found
 
 
+def stored_placement(found: WholeFleet, name: str) -> Json:
+    """A placement, by NAMESPACE/NAME. Raises SyncError where there is none."""
+    if name not in found.placements:
+        namespace = name.partition("/")[0]
+        known = ", ".join(sorted(each for each in found.placements if each.startswith(f"{namespace}/"))) or "none"
+        raise SyncError(f"there is no RobotPlacement {name}", hint=f"those in {namespace}: {known}")
+    return found.placements[name]
+
+
 def named_kinds(placements: Iterable[Placement]) -> list[Resource]:
     """The kinds that placements name."""
     names = [

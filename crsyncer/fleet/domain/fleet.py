@@ -87,7 +87,7 @@ class Fleet:
     ) -> ReplicaPlan:
         """The same where it is known what is wanted."""
         row, ready = self.rows.get(key), self.is_ready(key.resource)
-        if wanted is not None and (reason := self._obstacle(wanted)):
+        if wanted is not None and (reason := self.obstacle(wanted)):
             return Wait(reason)
         if wanted is not None and row is None and ready and self._claim(wanted) not in (None, wanted.source_id):
             return name_taken(wanted)
@@ -104,7 +104,7 @@ class Fleet:
     def _claim(self, wanted: Wanted) -> str | None:
         return self._others[wanted.kind.resource].get(Key(wanted.namespace, wanted.name))
 
-    def _obstacle(self, wanted: Wanted) -> str:
+    def obstacle(self, wanted: Wanted) -> str:
         """Why nothing is written although it is wanted; empty: nothing stands against it."""
         if wanted.placement.problem:
             return f"its placement cannot be followed: {wanted.placement.problem}"

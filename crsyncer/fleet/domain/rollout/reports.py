@@ -142,6 +142,11 @@ class Reports:
             return Report.UNREPORTED
         return Report.ONLINE if now <= state.raised + ONLINE_SECONDS else Report.OFFLINE
 
+    def last(self, robot: str) -> float | None:
+        """When a robot's beat was raised last; None: it has never reported."""
+        state = self._newest(robot)
+        return None if state is None else state.raised
+
     def applied(self, robot: str, placement: str) -> str | None:
         """The digest that a robot reports for a placement's uid; None: it reports none."""
         state = self._newest(robot)

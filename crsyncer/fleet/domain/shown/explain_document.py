@@ -1,0 +1,209 @@
+"""The document of `crsyncer fleet explain`, schema `crsyncer.fleet-explain/v1`: why each replica is as it is."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from crsyncer.core.model import Json
+from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.planning import planned, turn
+from crsyncer.fleet.domain.replica_plan import is_due
+from crsyncer.fleet.domain.rollout.decisions import Decision
+from crsyncer.fleet.domain.rollout.reports import Report, Reports, applied_digest
+from crsyncer.fleet.domain.shown.fleet_reasons import items
+from crsyncer.fleet.domain.values import (
+    Blocked,
+    Create,
+    Delete,
+    Nothing,
+    Patch,
+    Placement,
+    Reason,
+    Rendering,
+    ReplicaKey,
+    Row,
+    Verdict,
+    Wait,
+    Wanted,
+)
+
+SCHEMA = "crsyncer.fleet-explain/v1"
+_RULES = {
+    str(reason): rule
+    for reason, rule in {
+        Reason.NAME_TAKEN: "F3.7",
+        Reason.TOO_LARGE: "F3.8",
+        Reason.RENDER_FAILED: "F4.4",
+        Reason.REFUSED: "F3.3",
+        Reason.CONTESTED: "F3.5",
+    }.items()
+}
+_TURNS = {
+    "now": "a controller writes it at once",
+    "inTurn": "its robot waits for its turn in the rollout",
+    "deferred": "its robot is offline, and is written when it is back",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RobotView:
+    """What is known of a robot beside its replicas."""
+
+    name: str
+    state: str | None = None
+    """What the Decision says; None: nothing."""
+    report: Report = Report.UNREPORTED
+    acked: bool | None = None
+    """Whether it has applied all that was written for it; None: not known."""
+
+
+def robot_view(
+    name: str, placement: Placement, fleet: Fleet, *, decisions: Iterable[Decision], reports: Reports, now: float
+) -> RobotView:
+    """What is known of a robot and of a placement on it, by the Decisions and reports that are stored."""
+    own = [each.robots[name] for each in decisions if each.placement_uid == placement.uid and name in each.robots]
+    rows = [fleet.rows[key] for key in fleet.rows_by_robot.get(name, ())]
+    written = [(row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid]
+    report, applied = reports.report(name, now), reports.applied(name, placement.uid)
+    acked = None if applied is None else applied == applied_digest(written)
+    return RobotView(name, next((str(each.state) for each in own), None), report, acked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Why:
+    verdict: str
+    reason: str
+    rule: str
+    message: str
+
+
+def fleet_explain(fleet: Fleet, losses: Losses, placement: Placement, robot: RobotView, *, now: float) -> Json:
+    """Why each replica of a placement for a robot is as it is, by what is stored.
+
+    The losses are those of this document alone, as of a plan.
+    """
+    selected = robot.name in fleet.index.robots_of(placement.text)
+    keys = set(fleet.index.keys(placement.text, robots=[robot.name])) if selected else set()
+    rows = fleet.rows_by_robot.get(robot.name, ())
+    keys |= {key for key in rows if fleet.rows[key].marks.placement == placement.uid}
+    errors = {each.get("source"): each for each in items(placement.status, "errors") if each.get("robot") == robot.name}
+    found = [_replica(fleet, key, _why(fleet, losses, key, robot, now=now, errors=errors)) for key in keys]
+    for each in found:
+        each["acked"] = robot.acked if each["written"] is not None else None
+    return {
+        "schema": SCHEMA,
+        "placement": {"namespace": placement.namespace, "name": placement.name, "uid": placement.uid},
+        "robot": robot.name,
+        "selected": selected,
+        "state": robot.state,
+        "replicas": sorted(found, key=lambda each: (each["resource"], each["source"], each["name"])),
+    }
+
+
+def _replica(fleet: Fleet, key: ReplicaKey, why: _Why) -> Json:
+    wanted, row = fleet.wanted(key), fleet.rows.get(key)
+    made = wanted.rendering if wanted is not None else None
+    place = wanted or row
+    assert place is not None  # noqa: S101 what is neither wanted nor there has no key
+    source = wanted.source.text if wanted is not None else fleet.rows[key].marks.source
+    return {
+        "resource": key.resource,
+        "source": source,
+        "sourceId": key.source_id,
+        "namespace": place.namespace,
+        "name": place.name,
+        "uid": None if row is None else row.uid,
+        "governedBy": None if wanted is None else wanted.placement.text,
+        "stamp": made.stamp if isinstance(made, Rendering) else None,
+        "written": None if row is None else row.marks.stamp,
+        "acked": None,
+        "verdict": why.verdict,
+        "reason": why.reason,
+        "rule": why.rule,
+        "message": why.message,
+    }
+
+
+def _why(
+    fleet: Fleet, losses: Losses, key: ReplicaKey, robot: RobotView, *, now: float, errors: Mapping[object, Json]
+) -> _Why:
+    wanted, row = fleet.wanted(key), fleet.rows.get(key)
+    found = planned(fleet, losses, key, now=now)
+    if row is not None and found.is_held:
+        hold = _hold(losses, row)
+        return _Why("held", str(losses.held(key)), "F5.2", f"nobody wants it, and its removal is held: {hold}")
+    if wanted is None or isinstance(found.plan, Delete):
+        assert row is not None  # noqa: S101 what is neither wanted nor there has no key
+        return _unwanted(fleet, key, row, found.plan)
+    when = turn(fleet, key, robot.report)
+    said = errors.get(wanted.source.text)
+    match found.plan:
+        case Blocked(reason, message):
+            return _Why("blocked", str(reason), _RULES[str(reason)], message)
+        case Wait(reason):
+            return _waiting(fleet, wanted, row, reason)
+        case Nothing():
+            message = "it contains what it must, and no one changed it"
+            return _Why("current", "Current", "F3.4", message)
+        case Create() | Patch() if said is not None:
+            reason = str(said.get("reason"))
+            return _Why("blocked", reason, _RULES.get(reason, "F6.4"), str(said.get("message") or ""))
+        case Create():
+            verdict = "deferred" if when == "deferred" else "missing"
+            return _Why(verdict, "NotWritten", "F6.4", f"it is not there: {_TURNS[when]}")
+        case Patch():
+            return _changed(wanted, row, when)
+        case _:
+            assert_never(found.plan)
+
+
+def _hold(losses: Losses, row: Row) -> str:
+    """The words and the id of the hold that keeps a replica."""
+    held = [hold for hold in losses.holds().get(row.marks.placement, ()) if row.uid in hold.uids]
+    return next((f"{hold.message}; crsyncer fleet release {hold.id} shows it" for hold in held), "")
+
+
+def _waiting(fleet: Fleet, wanted: Wanted, row: Row | None, reason: str) -> _Why:
+    """Why nothing is done about a replica that is wanted."""
+    if wanted.placement.problem:
+        return _Why("blocked", "Unreadable", "F2.1", reason)
+    if wanted.kind.verdict is not Verdict.PLACEABLE:
+        return _Why("blocked", str(wanted.kind.verdict), "F2.3", reason)
+    if fleet.obstacle(wanted):
+        return _Why("blocked", "KindNotServed", "F4.2", reason)
+    if row is not None and row.terminating:
+        return _Why("deferred", "Terminating", "F6.4", "it is being deleted, and is made again when it is gone")
+    return _Why("blocked", "NotListed", "F1.1", reason)
+
+
+def _changed(wanted: Wanted, row: Row | None, when: str) -> _Why:
+    """Why a replica that is there is written."""
+    if is_due(wanted, row):
+        verdict = "deferred" if when == "deferred" else "due"
+        return _Why(verdict, "OtherStamp", "F3.4", f"its source, placement or robot has changed: {_TURNS[when]}")
+    if row is not None and row.marks.placement != wanted.placement.uid:
+        return _Why(
+            "due", "OtherPlacement", "F2.4", f"{wanted.placement.text} governs it now: its marks change at once"
+        )
+    return _Why("due", "Drifted", "F3.5", "somebody changed it: it is written again")
+
+
+def _unwanted(fleet: Fleet, key: ReplicaKey, row: Row, plan: object) -> _Why:
+    """Why a replica that nobody wants any more is there."""
+    index = fleet.index
+    why = (
+        ("RobotGone", f"there is no Robot {key.robot}")
+        if key.robot not in index.robots
+        else ("NotSelected", "no placement selects its source for this robot")
+    )
+    if row.terminating:
+        return _Why("due", why[0], "F5.1", f"{why[1]}: it is being deleted")
+    match plan:
+        case Delete():
+            return _Why("due", why[0], "F5.1", f"{why[1]}: it is deleted")
+        case Patch():
+            return _Why("due", why[0], "F5.4", f"{why[1]}: our label and annotation are removed from it")
+    return _Why(
+        "blocked", why[0], "F5.2", f"{why[1]}, but that is not certain: its kind or placement cannot be followed"
+    )
