@@ -7,12 +7,10 @@ from typing import Any
 import click
 
 from crsyncer.cli.crd_files import crds_option, read_kinds
-from crsyncer.cli.output import output_options, show
+from crsyncer.cli.output import output_options, show_manifests
 from crsyncer.cli.shared import settings_options
-from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.confinement.manifests import DEFAULT_QUOTA, Plan, Profile, manifests, unconfined
 from crsyncer.core.accounts.robot_account import check_namespace, check_robot
-from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 
 
@@ -79,17 +77,4 @@ def cloud_manifests(
     )
     for sentence in unconfined(plan):
         click.echo(f"crsyncer: note: {sentence}", err=True)
-    found = manifests(plan)
-    contents = [manifest.content for manifest in found]
-    show(
-        {"apiVersion": "v1", "kind": "List", "items": contents},
-        "text" if output == "yaml" else output,  # for people and for kubectl: one stream of YAML documents
-        names=map(_name, contents),
-        text=lambda: "---\n".join(f"# {each.purpose}\n{yaml_text(each.content)}" for each in found).rstrip("\n"),
-    )
-
-
-def _name(content: Json) -> str:
-    kind, metadata = content["kind"].lower(), content["metadata"]
-    where = f" -n {metadata['namespace']}" if "namespace" in metadata else ""
-    return f"{kind}/{metadata['name']}{where}"
+    show_manifests(manifests(plan), output)

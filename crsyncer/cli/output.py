@@ -2,13 +2,14 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
 import click
 
 from crsyncer.cli.yaml_text import yaml_text
+from crsyncer.console.confinement.manifest_objects import Manifest
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import plain
 
@@ -69,6 +70,23 @@ def show(
         case _:
             if shown := wide() if output == "wide" and wide is not None else text():
                 click.echo(shown)
+
+
+def show_manifests(manifests: Sequence[Manifest], output: str) -> None:
+    """Print objects to apply, each with what it is for."""
+    contents = [manifest.content for manifest in manifests]
+    show(
+        {"apiVersion": "v1", "kind": "List", "items": contents},
+        "text" if output == "yaml" else output,  # for people and for kubectl: one stream of YAML documents
+        names=map(_manifest_name, contents),
+        text=lambda: "---\n".join(f"# {each.purpose}\n{yaml_text(each.content)}" for each in manifests).rstrip("\n"),
+    )
+
+
+def _manifest_name(content: Json) -> str:
+    kind, metadata = content["kind"].lower(), content["metadata"]
+    where = f" -n {metadata['namespace']}" if "namespace" in metadata else ""
+    return f"{kind}/{metadata['name']}{where}"
 
 
 def confirmed(question: str, preview: str, *, yes: bool, output: str) -> bool:

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts ask only for what an agent's own `/metrics` has: names, labels and sides."""
+"""The dashboards and the alerts ask only for what `/metrics` has, of an agent or of the fleet controller."""
 
 import asyncio
 import json
@@ -14,18 +14,19 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from crsyncer.adapters.metrics import FleetMetrics
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import NOT_TRUSTED, NOT_YET_VALID
 from crsyncer.sandbox.free_ports import free_ports
 from tests.console.report_kit import NOW, facts, side
 from tests.console.report_kit import document as status_document
 from tests.delivery.operating import REASONS
+from tests.fleet.status_documents import fleet_document, reason, shown_placement
 from tests.system.conftest import MakeBed
 
 ROOT = Path(__file__).parents[2]
-ALERTS = ROOT / "robot/metrics/alerts.yaml"
-DASHBOARD = json.loads((ROOT / "robot/metrics/dashboard.json").read_text())
-RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+AGENT, FLEET = ROOT / "robot/metrics", ROOT / "cloud/fleet"
+CASES = {AGENT: "alerts_test.yaml", FLEET: "fleet_alerts_test.yaml"}
 PROMETHEUS = {"job", "instance"}
 """Labels that Prometheus adds to whatever it scrapes."""
 SELECTED = re.compile(r"\b(crsyncer_\w+)(?:\{(.*?)\})?")
@@ -36,20 +37,31 @@ Series = dict[str, dict[str, set[str]]]
 """The values of each label of each metric."""
 
 
-def expressions() -> dict[str, str]:
+def rules(folder: Path) -> list[Json]:
+    """The alerts of a folder."""
+    groups = yaml.safe_load((folder / "alerts.yaml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def dashboard(folder: Path) -> Json:
+    content: Json = json.loads((folder / "dashboard.json").read_text())
+    return content
+
+
+def expressions(folder: Path) -> dict[str, str]:
     """Every query of the dashboard and of the alerts, by where it is."""
-    found = {f"alert {rule['alert']}": str(rule["expr"]) for rule in RULES}
-    for panel in DASHBOARD["panels"]:
+    found = {f"alert {rule['alert']}": str(rule["expr"]) for rule in rules(folder)}
+    for panel in dashboard(folder)["panels"]:
         for target in panel["targets"]:
             found[f"panel {panel['title']} {target['refId']}"] = target["expr"]
-    for variable in DASHBOARD["templating"]["list"]:
+    for variable in dashboard(folder)["templating"]["list"]:
         if variable["type"] == "query":
             found[f"variable {variable['name']}"] = variable["query"]["query"]
     return found
 
 
 def wrong(expression: str, known: Series) -> Iterator[str]:
-    """What an expression asks for that no agent has."""
+    """What an expression asks for that is not there."""
     grouped = {label.strip() for labels in GROUPED.findall(expression) for label in labels.split(",")}
     for name, matchers in SELECTED.findall(expression):
         if name not in known:
@@ -65,7 +77,7 @@ def wrong(expression: str, known: Series) -> Iterator[str]:
 
 
 def series(text: str) -> Series:
-    """The series of an agent's `/metrics`."""
+    """The series of a `/metrics`."""
     found: Series = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -96,22 +108,39 @@ async def test_every_query_asks_for_what_an_agent_has(make_bed: MakeBed):
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as reply:
         text = await reply.text()
     known = series(text)
-    assert {where: trouble for where, each in expressions().items() if (trouble := list(wrong(each, known)))} == {}
+    assert {where: trouble for where, each in expressions(AGENT).items() if (trouble := list(wrong(each, known)))} == {}
     assert set(wrong('crsyncer_holds{side="x"} + crsyncer_hold', known)) == {"crsyncer_holds{side}", "crsyncer_hold"}
     if shutil.which("promtool"):
         await asyncio.to_thread(promtool, "check", "metrics", given=text)
 
 
+def test_every_query_asks_for_what_a_fleet_controller_has():
+    metrics = FleetMetrics("root")
+    metrics.exchange("root", "list", 200, 10, 2000)
+    metrics.relist("root", "configmaps", "first")
+    metrics.event("root", "configmaps", "ADDED")
+    metrics.answered("configmaps", "create", "done")
+    document = fleet_document(shown_placement(), reasons=[reason("RobotsFailed")])
+    text = metrics.render(document, replicas={"configmaps": 1}, due=1).decode()
+    known = series(text)
+    assert {where: trouble for where, each in expressions(FLEET).items() if (trouble := list(wrong(each, known)))} == {}
+    if shutil.which("promtool"):
+        promtool("check", "metrics", given=text)
+
+
 def test_the_picture_shows_the_graphs_of_the_dashboard():
-    titles = re.findall('class="t">(.*?)<', (ROOT / "robot/metrics/dashboard.svg").read_text())
-    assert titles == [panel["title"] for panel in DASHBOARD["panels"] if panel["type"] == "timeseries"], "draw it anew"
+    titles = re.findall('class="t">(.*?)<', (AGENT / "dashboard.svg").read_text())
+    panels = dashboard(AGENT)["panels"]
+    assert titles == [panel["title"] for panel in panels if panel["type"] == "timeseries"], "draw it anew"
 
 
-def test_every_panel_and_alert_says_what_it_shows_and_what_to_do():
-    assert all(panel["title"] and panel["description"] and panel["targets"] for panel in DASHBOARD["panels"])
-    numbers = [panel["id"] for panel in DASHBOARD["panels"]]
+@pytest.mark.parametrize("folder", CASES, ids=["agent", "fleet"])
+def test_every_panel_and_alert_says_what_it_shows_and_what_to_do(folder: Path):
+    panels = dashboard(folder)["panels"]
+    assert all(panel["title"] and panel["description"] and panel["targets"] for panel in panels)
+    numbers = [panel["id"] for panel in panels]
     assert len(numbers) == len(set(numbers))
-    for rule in RULES:
+    for rule in rules(folder):
         assert set(rule["annotations"]) == {"summary", "description"}, rule["alert"]
         assert rule["labels"]["severity"] in ("warning", "critical"), rule["alert"]
 
@@ -122,7 +151,7 @@ def alerts_for(document: Json) -> set[str]:
         return {"CrsyncerDown"}
     found = {"CrsyncerNeedsDecision"} if document["holds"] else set()
     found |= {"CrsyncerDeadLetters"} if document["outbox"]["deadLetters"] else set()
-    [expression] = [str(rule["expr"]) for rule in RULES if rule["alert"] == "CrsyncerNeedsAction"]
+    [expression] = [str(rule["expr"]) for rule in rules(AGENT) if rule["alert"] == "CrsyncerNeedsAction"]
     [(_, _, codes)] = MATCHER.findall(expression)
     if {reason["code"] for reason in document["reasons"]} & set(codes.split("|")):
         found.add("CrsyncerNeedsAction")
@@ -136,24 +165,27 @@ def test_whatever_needs_a_human_has_an_alert():
     assert {"PolicyMisconfigured", "KindMissing", "ConfigRejected"} <= {r["code"] for d in needed for r in d["reasons"]}
     without = [each["reasons"] for each in (*needed, early, refused) if not alerts_for(each)]
     assert without == [], "a human is needed, and Prometheus calls none"
-    names = {rule["alert"] for rule in RULES}
+    names = {rule["alert"] for rule in rules(AGENT)}
     assert {name for each in needed for name in alerts_for(each)} <= names
     missing = [each for given in REASONS.values() for each in given if each["reasons"][0]["code"] == "KindMissing"]
     assert all("CrsyncerNeedsAction" in alerts_for(each) for each in missing)
 
 
-def test_prometheus_itself_takes_the_alerts_and_the_queries_and_each_alert_fires_for_its_trouble(tmp_path: Path):
-    assert f"{len(RULES)} rules found" in promtool("check", "rules", ALERTS)
-    cases = Path(__file__).with_name("alerts_test.yaml")
+@pytest.mark.parametrize("folder", CASES, ids=["agent", "fleet"])
+def test_prometheus_itself_takes_the_alerts_and_the_queries_and_each_alert_fires_for_its_trouble(
+    tmp_path: Path, folder: Path
+):
+    assert f"{len(rules(folder))} rules found" in promtool("check", "rules", folder / "alerts.yaml")
+    cases = Path(__file__).with_name(CASES[folder])
     promtool("test", "rules", cases)
     tried: list[dict[str, Any]] = yaml.safe_load(cases.read_text())["tests"]
     fired = {each["alertname"] for test in tried for each in test["alert_rule_test"] if each.get("exp_alerts")}
-    assert fired == {rule["alert"] for rule in RULES}
-    queries = [each for where, each in expressions().items() if where.startswith("panel")]
-    rules = [
+    assert fired == {rule["alert"] for rule in rules(folder)}
+    queries = [each for where, each in expressions(folder).items() if where.startswith("panel")]
+    recorded = [
         {"record": f"query:{number}", "expr": query.replace("$__rate_interval", "5m")}
         for number, query in enumerate(queries)
     ]
     file = tmp_path / "queries.yaml"
-    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": recorded}]}))
     promtool("check", "rules", file)

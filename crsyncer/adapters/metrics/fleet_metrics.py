@@ -59,8 +59,8 @@ class FleetMetrics:
     def event(self, connection: str, resource: str, event_type: str) -> None:
         self._connections.event(connection, resource, event_type)
 
-    def write(self, resource: str, verb: str, result: str) -> None:
-        """A write was answered; `result`: done or the error."""
+    def answered(self, resource: str, verb: str, result: str) -> None:
+        """A write was answered; `result`: done, or the name of the error."""
         self._writes.labels(resource, verb, result).inc()
 
     def render(self, document: Json | None, *, replicas: Mapping[str, int] = _NONE, due: int = 0) -> bytes:

@@ -11,6 +11,7 @@ _COMMANDS = {
     "status": "Which robots have what, and if something is wrong, what do I do?",
     "explain": "Why is each replica of a placement for a robot as it is?",
     "crds": "Print the CRDs of the fleet.",
+    "manifests": "Print what the fleet controller needs in the cloud.",
     "plan": "Print every write of a replica that would follow, also from an edit.",
     "render": "Print the objects that a placement makes for a robot.",
     "run": "Run the controller in the foreground.",

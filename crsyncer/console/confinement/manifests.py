@@ -4,7 +4,7 @@ Profile `namespace`: each robot has a namespace, and RBAC ends there, for reads 
 robots read the same namespaces, and only what they write is confined, by admission policies.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,6 +14,16 @@ from crsyncer.console.confinement.admission_policies import (
     label_policy,
     publishing_policies,
     token_policy,
+)
+from crsyncer.console.confinement.manifest_objects import (
+    RBAC,
+    Manifest,
+    account_object,
+    account_subject,
+    core_object,
+    rbac_object,
+    role_binding,
+    rule,
 )
 from crsyncer.core.accounts.robot_account import ACCOUNT, ENROLL, NAMESPACE_LABEL, ROBOTS, lacks_status
 from crsyncer.core.content.annotations import OURS, SPEC_SOURCE
@@ -30,9 +40,8 @@ _CRDS = "crsyncer:crds"
 """The role of robots that CRDs come to."""
 _APIS = "crsyncer:apis"
 """The role of robots that publish CRDs."""
-_RBAC = "rbac.authorization.k8s.io"
 _CLOSED = frozenset({
-    "", _RBAC, "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
+    "", RBAC, "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
     "authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io",
 })  # fmt: skip
 """Groups whose objects decide who may do what: accounts and pods, RBAC, CRDs, webhooks, certificates."""
@@ -45,14 +54,6 @@ class Profile(StrEnum):
 
     NAMESPACE = "namespace"
     SHARED = "shared"
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """One object to apply, and in a line what it is for."""
-
-    purpose: str
-    content: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,30 +142,30 @@ def manifests(plan: Plan) -> list[Manifest]:
 def _places(plan: Plan) -> Iterator[Manifest]:
     """Namespaces and accounts."""
     if plan.profile is Profile.SHARED:
-        yield Manifest("the accounts of all robots", _core("Namespace", ROBOTS))
+        yield Manifest("the accounts of all robots", core_object("Namespace", ROBOTS))
         if plan.two_accounts:
-            yield Manifest("the accounts that make the robots' tokens", _core("Namespace", ENROLL))
+            yield Manifest("the accounts that make the robots' tokens", core_object("Namespace", ENROLL))
     for robot in plan.robots:
         namespace, account, enroll_namespace, enroll = _accounts(plan.profile, robot)
         if plan.profile is Profile.NAMESPACE:
             labels = {NAMESPACE_LABEL: robot}
             purpose = f"robot {robot}: everything of it; its agent has --namespace-map {namespace}=ITS-OWN-NAMESPACE"
-            yield Manifest(purpose, _core("Namespace", namespace, labels=labels))
+            yield Manifest(purpose, core_object("Namespace", namespace, labels=labels))
             for kind in plan.kinds:  # one for each: a kind that is added does not touch the others
-                quota = _core("ResourceQuota", f"crsyncer-{kind.in_cloud.resource}", namespace)
+                quota = core_object("ResourceQuota", f"crsyncer-{kind.in_cloud.resource}", namespace)
                 quota["spec"] = {"hard": {f"count/{kind.in_cloud.resource}": str(plan.quota)}}
                 yield Manifest(f"robot {robot}: how many {kind.in_cloud.plural} fit into its namespace", quota)
-        yield Manifest(f"robot {robot}: the account of its agent", _account(account, namespace))
+        yield Manifest(f"robot {robot}: the account of its agent", account_object(account, namespace))
         if plan.two_accounts:
-            yield Manifest(f"robot {robot}: the account that makes tokens", _account(enroll, enroll_namespace))
-            secret = _core(
+            yield Manifest(f"robot {robot}: the account that makes tokens", account_object(enroll, enroll_namespace))
+            secret = core_object(
                 "Secret", enroll, enroll_namespace, annotations={"kubernetes.io/service-account.name": enroll}
             )
             secret["type"] = "kubernetes.io/service-account-token"
             purpose = "its token, which does not end"
             if plan.profile is Profile.SHARED:  # a token is bound to a Secret in the namespace of its account
                 yield Manifest(f"robot {robot}: {purpose}", secret)
-                purpose, secret = "its tokens are bound to this", _core("Secret", account, namespace)
+                purpose, secret = "its tokens are bound to this", core_object("Secret", account, namespace)
             yield Manifest(f"robot {robot}: {purpose}; delete this to lock the robot out", secret)
 
 
@@ -206,35 +207,35 @@ def _roles(plan: Plan) -> Iterator[Manifest]:
     for name in dict.fromkeys(_role_name(plan, kind) for kind in plan.kinds):
         selectors = [{"matchLabels": {_aggregate(name): "true"}}]
         # Without `rules`: the control plane fills them in, and applying this again shall not empty them for a moment.
-        role = _rbac("ClusterRole", name) | {"aggregationRule": {"clusterRoleSelectors": selectors}}
+        role = rbac_object("ClusterRole", name) | {"aggregationRule": {"clusterRoleSelectors": selectors}}
         yield Manifest("once per cluster: gathers the rights of all kinds", role)
     for kind in plan.kinds:
         name = _role_name(plan, kind)
         labels = {_aggregate(name): "true"}
-        role = _rbac("ClusterRole", f"{name}:{kind.in_cloud.resource}", labels=labels) | {
+        role = rbac_object("ClusterRole", f"{name}:{kind.in_cloud.resource}", labels=labels) | {
             "rules": rules(kind, plan.profile)
         }
         yield Manifest(f"once per cluster: what a robot may do with {kind.in_cloud.plural}", role)
     if crds := _travelling(plan, Side.CLOUD):
-        reads = [_rule(_CRD.group, _CRD.plural, ["list", "watch"], names=crds)]
+        reads = [rule(_CRD.group, [_CRD.plural], ["list", "watch"], names=crds)]
         yield Manifest(
             "once per cluster: the CRDs that come to the robots, to read",
-            _rbac("ClusterRole", _CRDS) | {"rules": reads},
+            rbac_object("ClusterRole", _CRDS) | {"rules": reads},
         )
     if crds := _travelling(plan, Side.ROBOT):
         publishes = [
-            _rule(_CRD.group, _CRD.plural, ["get", "list", "watch", "update"], names=crds),
-            _rule(_CRD.group, _CRD.plural, ["create"]),
-            _rule(API_SETS.group, API_SETS.plural, ["get", "list", "watch", "create", "update"]),
-            _rule(API_REVISIONS.group, API_REVISIONS.plural, ["get", "create"]),
+            rule(_CRD.group, [_CRD.plural], ["get", "list", "watch", "update"], names=crds),
+            rule(_CRD.group, [_CRD.plural], ["create"]),
+            rule(API_SETS.group, [API_SETS.plural], ["get", "list", "watch", "create", "update"]),
+            rule(API_REVISIONS.group, [API_REVISIONS.plural], ["get", "create"]),
         ]
         yield Manifest(
-            "once per cluster: the CRDs that robots publish", _rbac("ClusterRole", _APIS) | {"rules": publishes}
+            "once per cluster: the CRDs that robots publish", rbac_object("ClusterRole", _APIS) | {"rules": publishes}
         )
     for robot in plan.robots if plan.two_accounts else ():
         namespace, account, _, _ = _accounts(plan.profile, robot)
-        role = _rbac("Role", _renew(plan.profile, robot), namespace=namespace)
-        role["rules"] = [_rule("", "serviceaccounts/token", ["create"], names=[account])]
+        role = rbac_object("Role", _renew(plan.profile, robot), namespace=namespace)
+        role["rules"] = [rule("", ["serviceaccounts/token"], ["create"], names=[account])]
         yield Manifest(f"robot {robot}: making tokens for its account, nothing else", role)
 
 
@@ -278,13 +279,8 @@ def rules(kind: KindPolicy, profile: Profile) -> list[Json]:
         status = reports if has_status else []
         if kind.blocking and "patch" not in verbs:
             verbs.append("patch")  # for the finalizer, to which an admission policy confines it (C6.5)
-    found = [_rule(kind.in_cloud.group, kind.in_cloud.plural, verbs)]
-    return [*found, _rule(kind.in_cloud.group, f"{kind.in_cloud.plural}/status", status)] if status else found
-
-
-def _rule(group: str, resource: str, verbs: Sequence[str], *, names: Sequence[str] = ()) -> Json:
-    rule: Json = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
-    return rule | {"resourceNames": list(names)} if names else rule
+    found = [rule(kind.in_cloud.group, [kind.in_cloud.plural], verbs)]
+    return [*found, rule(kind.in_cloud.group, [f"{kind.in_cloud.plural}/status"], status)] if status else found
 
 
 def _bindings(plan: Plan) -> Iterator[Manifest]:
@@ -294,46 +290,24 @@ def _bindings(plan: Plan) -> Iterator[Manifest]:
     for robot in plan.robots:
         namespace, account, enroll_namespace, enroll = _accounts(plan.profile, robot)
         if plan.profile is Profile.NAMESPACE:
-            content = _binding("crsyncer:robot", namespace, "ClusterRole", _subject(account, namespace))
+            content = role_binding("crsyncer:robot", namespace, "ClusterRole", account_subject(account, namespace))
             yield Manifest(f"robot {robot}: what its account may do, in its namespace alone", content)
             for role, purpose in _crd_roles(plan):
-                content = _binding(role, "", "ClusterRole", _subject(account, namespace))
+                content = role_binding(role, "", "ClusterRole", account_subject(account, namespace))
                 content["metadata"]["name"] = f"{role}:{robot}"
                 yield Manifest(f"robot {robot}: {purpose}", content)
         if plan.two_accounts:
-            maker = _subject(enroll, enroll_namespace)
-            content = _binding(_renew(plan.profile, robot), namespace, "Role", maker)
+            maker = account_subject(enroll, enroll_namespace)
+            content = role_binding(_renew(plan.profile, robot), namespace, "Role", maker)
             yield Manifest(f"robot {robot}: who makes them", content)
 
 
 def _shared_bindings(plan: Plan) -> Iterator[Manifest]:
-    robots: Json = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:serviceaccounts:{ROBOTS}"}
+    robots: Json = {"kind": "Group", "apiGroup": RBAC, "name": f"system:serviceaccounts:{ROBOTS}"}
     for role, purpose in _crd_roles(plan):
-        yield Manifest(f"all robots: {purpose}", _binding(role, "", "ClusterRole", robots))
+        yield Manifest(f"all robots: {purpose}", role_binding(role, "", "ClusterRole", robots))
     roles = {_role_name(plan, kind): kind.in_cloud.namespaced for kind in plan.kinds}
     for role, namespaced in roles.items():
         for namespace in plan.namespaces if namespaced else ("",):
             where = f"in namespace {namespace}" if namespaced else "with cluster-scoped kinds"
-            yield Manifest(f"what all robots may do {where}", _binding(role, namespace, "ClusterRole", robots))
-
-
-def _binding(role: str, namespace: str, kind: str, subject: Json) -> Json:
-    content = _rbac("RoleBinding" if namespace else "ClusterRoleBinding", role, namespace=namespace)
-    return content | {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role}, "subjects": [subject]}
-
-
-def _subject(account: str, namespace: str) -> Json:
-    return {"kind": "ServiceAccount", "name": account, "namespace": namespace}
-
-
-def _account(name: str, namespace: str) -> Json:
-    return _core("ServiceAccount", name, namespace) | {"automountServiceAccountToken": False}
-
-
-def _core(kind: str, name: str, namespace: str = "", **metadata: Json) -> Json:
-    where = {"namespace": namespace} if namespace else {}
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **where, **metadata}}
-
-
-def _rbac(kind: str, name: str, *, namespace: str = "", **metadata: Json) -> Json:
-    return _core(kind, name, namespace, **metadata) | {"apiVersion": f"{_RBAC}/v1"}
+            yield Manifest(f"what all robots may do {where}", role_binding(role, namespace, "ClusterRole", robots))
