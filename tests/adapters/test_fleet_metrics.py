@@ -57,7 +57,7 @@ def test_what_was_counted_is_what_is_scraped():
     metrics.relist(SHARD, "configmaps", "first")
     metrics.resume(SHARD, "configmaps")
     metrics.event(SHARD, "configmaps", "MODIFIED")
-    metrics.answered("configmaps", "create", "done")
+    metrics.write("configmaps", "create", "done")
     found = samples(metrics)
     assert found["http_requests_total", "200", "list", SHARD] == 1
     assert found["http_requests_total", "0", "list", SHARD] == 1

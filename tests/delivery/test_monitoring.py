@@ -119,7 +119,7 @@ def test_every_query_asks_for_what_a_fleet_controller_has():
     metrics.exchange("root", "list", 200, 10, 2000)
     metrics.relist("root", "configmaps", "first")
     metrics.event("root", "configmaps", "ADDED")
-    metrics.answered("configmaps", "create", "done")
+    metrics.write("configmaps", "create", "done")
     document = fleet_document(shown_placement(), reasons=[reason("RobotsFailed")])
     text = metrics.render(document, replicas={"configmaps": 1}, due=1).decode()
     known = series(text)

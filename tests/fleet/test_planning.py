@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crsyncer.fleet.domain.names import SOURCE
-from crsyncer.fleet.domain.planning import plan
 from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.shown.planning import plan
 from crsyncer.fleet.domain.values import Create, Delete, Patch, ReplicaKey
 from tests.fleet.events import EVENTS, apply
 from tests.fleet.lossy import World

@@ -59,7 +59,7 @@ class FleetMetrics:
     def event(self, connection: str, resource: str, event_type: str) -> None:
         self._connections.event(connection, resource, event_type)
 
-    def answered(self, resource: str, verb: str, result: str) -> None:
+    def write(self, resource: str, verb: str, result: str) -> None:
         """A write was answered; `result`: done, or the name of the error."""
         self._writes.labels(resource, verb, result).inc()
 

@@ -68,7 +68,7 @@ async def _plan(
     from crsyncer.cli.fleet.read_facts import read_reports
     from crsyncer.cli.fleet.tried import given_placements, try_deletion, try_objects
     from crsyncer.cli.fleet.whole_fleet import load_fleet
-    from crsyncer.fleet.domain.planning import plan
+    from crsyncer.fleet.domain.shown.planning import plan
 
     given = read_objects(file, settings, namespace or "default") if file is not None else ()
     async with cloud(settings) as send:
