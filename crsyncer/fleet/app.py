@@ -20,7 +20,7 @@ from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.errors import ConfigError, NotLeading
 from crsyncer.fleet.controllers.controller import SHARD, FleetController
 from crsyncer.fleet.controllers.state import ControllerSettings
-from crsyncer.fleet.domain.shown.fleet_status import fleet_status
+from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.page import POLICY, page, standby_page
 
 log = logging.getLogger(__name__)
