@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -13,10 +11,9 @@ from typing import Any
 from crsyncer.adapters.control import ask
 from crsyncer.adapters.retries import until_async
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.process import spawn
+from crsyncer.sandbox.program import Program
 
 _PATIENCE_SECONDS = 60.0
-_STOP_SECONDS = 30.0
 
 
 class AgentProcess:
@@ -42,9 +39,8 @@ class AgentProcess:
         """`wrapper`: a command that becomes the agent, such as `prlimit`; the agent's follows it."""
         self.directory = directory
         self.state_dir = state_dir or directory / "state"
-        self.log = directory / "agent.log"
         self._crsyncer = (str(python), "-m", "crsyncer.cli.main")
-        self._command = [
+        command = [
             *wrapper,
             *(*self._crsyncer, "run"),
             *("--cloud-kubeconfig", str(cloud_kubeconfig), "--robot-kubeconfig", str(robot_kubeconfig)),
@@ -52,39 +48,39 @@ class AgentProcess:
             *(("--robot-name", robot_name) if robot_name else ()),
             *flags,
         ]
-        self._environment = {**os.environ, **(environment or {})}
-        self._detached = detached
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program = Program(command, log=directory / "agent.log", environment=environment, detached=detached)
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+        return self._program.log
 
     @property
     def pid(self) -> int:
         """The process; 0 when none runs."""
-        return self._process.pid if self.running and self._process is not None else 0
+        return self._program.pid
 
     @property
     def running(self) -> bool:
         """Whether the process is alive."""
-        return self._process is not None and self._process.poll() is None
+        return self._program.running
 
     async def start(self, *, ready: bool = True, environment: Mapping[str, str] | None = None) -> None:
         """Start it, and wait until it answers on its socket; `environment` is for this time only.
 
         Raises SyncError with the end of its log.
         """
-        variables = {**self._environment, **(environment or {})}
-        self._process = spawn(
-            self._command, log=self.log, cwd=self.directory, detached=self._detached, env=variables
-        ).popen
+        self._program.start(environment=environment)
         if ready:
             await self.until(lambda status: status["agent"]["state"] == "running")
 
     async def stop(self) -> int:
         """Stop it as systemd does (SIGTERM), and return the exit code."""
-        return await self._end(signal.SIGTERM)
+        return await self._program.stop()
 
     async def kill(self) -> None:
         """Kill it (SIGKILL)."""
-        await self._end(signal.SIGKILL)
+        await self._program.kill()
 
     async def status(self) -> dict[str, Any]:
         """The document that `crsyncer status --json` prints."""
@@ -97,7 +93,7 @@ class AgentProcess:
             *(*self._crsyncer, *arguments, "--state-dir", str(self.state_dir)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=self._environment,
+            env=self._program.environment,
         )
         out, error = await process.communicate()
         return process.returncode or 0, out.decode(), error.decode()
@@ -130,10 +126,4 @@ class AgentProcess:
 
     def tail(self, lines: int = 25) -> str:
         """The end of its log."""
-        return "\n".join(self.log.read_text().splitlines()[-lines:]) if self.log.exists() else ""
-
-    async def _end(self, number: signal.Signals) -> int:
-        if self._process is None:
-            return 0
-        self._process.send_signal(number)
-        return await asyncio.to_thread(self._process.wait, _STOP_SECONDS)
+        return self._program.tail(lines)
