@@ -8,7 +8,7 @@ from crsyncer.cli.fleet.fleet_screen import exit_code, render
 from crsyncer.core.model import Json
 from tests.delivery.command_line import crsyncer, write_kubeconfig
 
-READING = [("status",), ("plan",), ("explain", "nav", "--robot", "r1")]
+READING = [("status",), ("plan",), ("explain", "nav", "--robot", "r1"), ("release", "--all")]
 
 
 @pytest.mark.parametrize("words", READING)
@@ -25,7 +25,7 @@ def test_bad_settings_are_one_line_and_exit_code_2(tmp_path, words):
         assert said in line
 
 
-@pytest.mark.parametrize(("words", "code"), [(READING[1], 2), (READING[2], 1)])
+@pytest.mark.parametrize(("words", "code"), [(READING[1], 2), (READING[2], 1), (READING[3], 1)])
 def test_a_cloud_that_does_not_answer_is_an_error(tmp_path, words, code):
     done = crsyncer("fleet", *words, "--cloud-kubeconfig", write_kubeconfig(tmp_path / "cloud.yaml"))
     assert (done.returncode, done.stdout) == (code, "")
@@ -40,6 +40,12 @@ def test_a_cloud_that_does_not_answer_is_offline_to_status(tmp_path):
     content = json.loads(done.stdout)
     assert (content["health"], content["controller"]["state"], content["robots"]["all"]) == ("offline", None, None)
     assert crsyncer(*words).stdout.startswith("OFFLINE: ")
+
+
+@pytest.mark.parametrize("words", [(), ("ab12", "--all")])
+def test_a_release_needs_ids_or_all(words):
+    done = crsyncer("fleet", "release", *words)
+    assert (done.returncode, "either IDs or --all is needed" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "a/", "/"])

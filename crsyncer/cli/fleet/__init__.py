@@ -13,6 +13,7 @@ _COMMANDS = {
     "crds": "Print the CRDs of the fleet.",
     "manifests": "Print what the fleet controller needs in the cloud.",
     "plan": "Print every write of a replica that would follow, also from an edit.",
+    "release": "Let the controller remove what it holds back for a human.",
     "render": "Print the objects that a placement makes for a robot.",
     "run": "Run the controller in the foreground.",
 }
