@@ -7,11 +7,11 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from html import escape
 
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count, duration, plain, rfc3339
+from crsyncer.fleet.domain.shown.fleet_facts import read_time
 from crsyncer.fleet.page_style import STYLE
 
 REFRESH_SECONDS = 15
@@ -126,10 +126,8 @@ def _clock(now: float) -> str:
 
 def _age(time: object, now: float) -> str:
     """How long ago an RFC 3339 time was; empty where it is none."""
-    try:
-        return duration(now - datetime.fromisoformat(str(time)).timestamp())
-    except (ValueError, OverflowError):
-        return ""
+    then = read_time(time)
+    return "" if then is None else duration(now - then)
 
 
 def _name(row: Json) -> str:

@@ -24,8 +24,8 @@ from crsyncer.core.accounts.robot_account import check_namespace
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.rights import Right, kind_rights, own_rights
 from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, PlacedKind
+from crsyncer.fleet.rights import Right, kind_rights, own_rights
 
 _NAME = "crsyncer-fleet"
 _PORT = 9465
