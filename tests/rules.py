@@ -1,9 +1,10 @@
 """Each numbered rule of the design and the tests that show it: `make rules`.
 
 A test is named after its rule: `test_S4_2_...` shows S4.2, `test_S5_5a_...` a part of S5.5, `test_S3_2_S5_4_...` two,
-`test_C9_1_...` C9.1.
-A rule is shown when one of its tests runs the real engine, on virtual time (tests/model) or on real API servers
-(tests/system, tests/faults), in `make test`: a test that is nightly, skipped or expected to fail shows nothing.
+`test_C9_1_...` C9.1. Of the fleet's rules (F) those are listed whose milestone is there.
+A rule is shown when one of its tests runs the real engine or fleet controller, on virtual time (tests/model,
+tests/fleet_model) or on real API servers (tests/system, tests/faults), in `make test`: a test that is nightly, skipped
+or expected to fail shows nothing.
 """
 
 import ast
@@ -109,11 +110,12 @@ RULES = {
     "C9.1": "a logical cluster of kcp is known by its ID, and its path is in every request",
     "C9.2": "a shard move costs no copy; a workspace that is away or empty deletes nothing",
     "C9.3": "each workspace has an agent of its own, whose copies have names of their own",
+    "F1.2": "one controller leads by a Lease; one that cannot renew it writes nothing more, and ends",
 }
 
 LAYERS = ("model", "planes", "nightly", "elsewhere")
 
-_TOKEN = re.compile(r"([SC]\d+)(?:_(\d+)[a-z]?)?(?=_|$)_?")
+_TOKEN = re.compile(r"([SCF]\d+)(?:_(\d+)[a-z]?)?(?=_|$)_?")
 
 
 def rules_of(test: str) -> list[str]:
@@ -140,7 +142,7 @@ def layer_of(file: str, *marks: ast.expr) -> str:
     named = {node.attr for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Attribute)}
     if named & {"skip", "xfail", "nightly"}:
         return "nightly"
-    if file.startswith("tests/model/"):
+    if file.startswith(("tests/model/", "tests/fleet_model/")):
         return "model"
     return "planes" if file.startswith(("tests/system/", "tests/faults/")) else "elsewhere"
 

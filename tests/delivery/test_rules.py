@@ -36,6 +36,7 @@ def tree(tmp_path, monkeypatch):
         ("test_S9_1_429_is_patience", ["S9.1"]),
         ("test_S4_2", ["S4.2"]),
         ("test_C9_1_a_path", ["C9.1"]),
+        ("test_F1_2_F9_99_a_lease_and_a_rule_that_is_not_there_yet", ["F1.2", "F9"]),
         ("test_a_sentence_about_S4_2", []),
         ("test_S4x_nothing", []),
         ("helper", []),

@@ -1,7 +1,7 @@
 """Time that passes only when nobody has anything to do: an hour of back-off costs nothing, and is always the same."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
@@ -16,6 +16,9 @@ Tasks = dict["asyncio.Task[Any]", None]
 """In the order in which they began."""
 OWNED: ContextVar[Tasks] = ContextVar("owned")
 """Where the tasks that begin in this context are kept until they end: whoever dies takes their own along."""
+Wrap = Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]
+WRAPPED: ContextVar[Wrap] = ContextVar("wrapped")
+"""What is made of the work of each task that begins in this context: something that can stand still (`standstill`)."""
 
 
 class Stuck(Exception):
@@ -102,6 +105,8 @@ def _begin(
 ) -> asyncio.Task[Any]:
     """Begin a task, in the books of whoever began it."""
     context = copy_context() if context is None else context
+    wrap = context.get(WRAPPED)
+    work = work if wrap is None else wrap(work)
     task = asyncio.Task(work, loop=loop, context=context)
     owned = context.get(OWNED)
     if owned is not None:

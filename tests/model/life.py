@@ -62,14 +62,26 @@ class Perform(Protocol):
         ...
 
 
+class Owner(Protocol):
+    """A process that lives in the world."""
+
+    chance: Random
+
+    async def passes(self) -> None:
+        """Return if it still lives; else never."""
+        ...
+
+
 class Hand:
     """What one life holds of one server (connection.Wire)."""
 
-    def __init__(self, side: Side, life: "Life", perform: Perform) -> None:
+    def __init__(self, side: Side, life: Owner, perform: Perform) -> None:
         self._side = side
         self._life = life
         self._perform = perform
         self._sent: list[Call] = []
+        self._answers: list[tuple[Call, Reply]] = []
+        """What came to a process that stands still."""
 
     async def passes(self) -> None:
         """Return if the agent still lives; else never."""
@@ -77,9 +89,18 @@ class Hand:
 
     def perform(self, call: Call, *, late: bool = False) -> Reply:
         """Have the server carry a request out, in front of witnesses."""
+        for number, (asked, reply) in enumerate(self._answers):
+            if asked is call:
+                del self._answers[number]
+                return reply
         if call in self._sent:
             self._sent.remove(call)
         return self._perform(self._side, call, late=late)
+
+    def arrive_all(self) -> None:
+        """The process stands still: what it had sent arrives, and it finds the answers when it goes on."""
+        sent, self._sent = self._sent, []
+        self._answers += [(call, self._perform(self._side, call, late=False)) for call in sent]
 
     def outlives(self, call: Call) -> None:
         """A request is on its way that may arrive although the agent has died."""

@@ -51,13 +51,15 @@ class Plane:
         body = self._present(name, kind, namespace) | fields
         self._put(name, kind, {k: v for k, v in body.items() if v is not None}, namespace)
 
-    def label(self, name: str, *, kind: str = "goals", **labels: str | None) -> None:
+    def label(self, name: str, *, kind: str = "goals", namespace: str = "", **labels: str | None) -> None:
         """Set labels; None removes one. `robot` is short for the label of the robot's name."""
-        self._metadata(name, kind, "labels", {_LABELS.get(k, k): v for k, v in labels.items()})
+        self._metadata(name, kind, namespace, "labels", {_LABELS.get(k, k): v for k, v in labels.items()})
 
-    def annotate(self, name: str, annotations: Mapping[str, str | None], *, kind: str = "goals") -> None:
+    def annotate(
+        self, name: str, annotations: Mapping[str, str | None], *, kind: str = "goals", namespace: str = ""
+    ) -> None:
         """Set annotations; None removes one."""
-        self._metadata(name, kind, "annotations", annotations)
+        self._metadata(name, kind, namespace, "annotations", annotations)
 
     def finalize(self, name: str, *finalizers: str, kind: str = "goals", namespace: str = "") -> None:
         """Let these finalizers, or none, keep the object."""
@@ -195,18 +197,19 @@ class Plane:
         served = next((k for k in self.server.kinds() if k.resource == _full_name(kind)), None)
         assert served is not None, f"the {self.side} serves no {kind}"
         place = f"/namespaces/{namespace or self.home}" if served.namespaced else ""
-        return f"/apis/{served.group}/{served.version}{place}/{served.plural}"
+        root = f"/apis/{served.group}" if served.group else "/api"
+        return f"{root}/{served.version}{place}/{served.plural}"
 
     def _present(self, name: str, kind: str, namespace: str = "") -> Json:
         found = self.get(name, kind=kind, namespace=namespace)
         assert found is not None, f"the {self.side} has no {name}"
         return found
 
-    def _metadata(self, name: str, kind: str, part: str, change: Mapping[str, str | None]) -> None:
-        body = self._present(name, kind)
+    def _metadata(self, name: str, kind: str, namespace: str, part: str, change: Mapping[str, str | None]) -> None:
+        body = self._present(name, kind, namespace)
         merged = {**body["metadata"].get(part, {}), **change}
         body["metadata"][part] = {k: v for k, v in merged.items() if v is not None}
-        self._put(name, kind, body)
+        self._put(name, kind, body, namespace)
 
     def _put(self, name: str, kind: str, body: Json, namespace: str = "") -> None:
         self._ask(Call("update", "PUT", f"{self._path(kind, namespace)}/{name}", body=body))
@@ -219,8 +222,9 @@ class Plane:
 
 
 def _full_name(kind: str) -> str:
-    return kind if "." in kind else f"{kind}.{GROUP}"
+    return kind if "." in kind or kind in _CORE else f"{kind}.{GROUP}"
 
 
+_CORE = ("configmaps", "namespaces", "secrets")
 _METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
 _LABELS = {"robot": "cloudrobotics.com/robot-name"}

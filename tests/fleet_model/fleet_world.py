@@ -1,0 +1,314 @@
+"""The controller's world in plain verbs: `world.robots(3)`, `world.place("p")`, `world.start("a")`, `world.cut("a")`.
+
+As in `tests/model/world`, nothing moves between two verbs, and the same seed and verbs give the same history.
+"""
+
+import asyncio
+import logging
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Any
+
+import yaml
+
+from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
+from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import Call
+from crsyncer.errors import NotLeading
+from crsyncer.fleet.domain.values import GROUP as FLEET
+from crsyncer.ports import Reply
+from tests.fleet_model.fleet_judge import FleetJudge
+from tests.fleet_model.process import Process, Work
+from tests.model.api_server import CRDS, ApiServer
+from tests.model.clock import Clock
+from tests.model.connection import Signal
+from tests.model.journal import Journal
+from tests.model.life import Complaints
+from tests.model.plane import GROUP, Plane
+from tests.model.storage import Storage, copied
+from tests.model.weather import Fate, Rule, Weather
+from tests.system.bed import crd
+
+HOME = "fleet"
+"""The controller's namespace."""
+INVENTORY_KIND = "robots.registry.cloudrobotics.com"
+PLACEMENTS = f"robotplacements.{FLEET}"
+DECISIONS = f"robotplacementdecisions.{FLEET}"
+LEASES = "leases.coordination.k8s.io"
+_SETTLE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A request of a controller that could change something, when it was carried out, and what it came to."""
+
+    time: float
+    process: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    call: Call
+    status: int
+    """HTTP."""
+    before: Json | None
+    after: Json | None
+    late: bool = False
+    """Nobody waited for it any more."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.time:.2f} {self.process}: {self.verb} {self.resource} {self.namespace}/{self.name} ({self.status})"
+        )
+
+
+class FleetWorld:
+    """One cloud and any number of controllers. `kinds`: what may be placed, by plural, with the keywords of `bed.crd`.
+
+    Each world is judged: it raises AssertionError at its end if a controller did what it must never do
+    (`fleet_judge`), or if no request met a fault that was injected, unless faults come `by_chance`.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        seed: int = 0,
+        *,
+        kinds: Mapping[str, Mapping[str, Any]] | None = None,
+        by_chance: bool = False,
+    ) -> None:
+        self._work = work
+        self._by_chance = by_chance
+        self.chance = Random(seed)
+        random.seed(seed)  # the controllers' jitter
+        self.clock = Clock()
+        self.server = ApiServer(Storage("cloud", revision=5000, now=lambda: self.clock.now))
+        self.signal = Signal(asyncio.Event())
+        self.cloud = Plane(Side.CLOUD, self.server, self.signal)
+        self.journals: dict[str, Journal] = {}
+        """By process name: what it asked for, in all its lives."""
+        self.weather: dict[str, Weather] = {}
+        self.processes: dict[str, Process] = {}
+        """Those that run."""
+        self.writes: list[Write] = []
+        self.witnesses: list[Callable[[Write], None]] = []
+        self._starts = 0
+        self._complaints = Complaints()
+        self.ends: list[tuple[str, BaseException]] = []
+        """The processes that ended by themselves, with the errors."""
+        for name in (*KINDS, INVENTORY):
+            self._serve(_fleet_crd(name))
+        for plural, keywords in (kinds or {"goals": {}}).items():
+            self._serve(crd(GROUP, plural=plural, **{"filtered": "true", **keywords}))
+        for name in (HOME, "crsyncer-properties"):
+            self.server.make_namespace(name)
+        self.judge = FleetJudge(self)
+
+    def __enter__(self) -> "FleetWorld":
+        logging.getLogger("crsyncer").addHandler(self._complaints)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        logging.getLogger("crsyncer").removeHandler(self._complaints)
+        wrong = [*self.judge.violations, *self.troubles] if kind is None else []
+        if not self._by_chance:
+            unmet = [(name, each) for name, weather in self.weather.items() for each in weather.unmet()]
+            wrong += [f"no request of {name} met it: {each}" for name, each in unmet]
+        for name in list(self.processes):
+            self.kill(name)
+        self.clock.close()
+        if kind is None and wrong:
+            raise AssertionError("\n".join(wrong))
+
+    @property
+    def troubles(self) -> list[str]:
+        """What must never come up: errors that a controller logs, tasks that fail, ends that are no lost Lease."""
+        self._bury()
+        ends = [f"{name} has ended: {error!r}" for name, error in self.ends if not is_lease_lost(error)]
+        return self._complaints.messages + self.clock.troubles + ends
+
+    # Time
+
+    def pass_time(self, seconds: float) -> None:
+        """Let everybody go on for so long."""
+        self.clock.pass_time(seconds)
+        self._bury()
+
+    # The controllers
+
+    def start(self, name: str = "a", work: Work | None = None) -> Process:
+        """Start a controller; its identity is its name and how often it was started."""
+        assert name not in self.processes, "it runs already"
+        weather = self.weather.setdefault(name, Weather(self.chance))
+        if name not in self.journals:
+            self.journals[name] = Journal(listeners=[lambda request: self.judge.sends(name, request.call)])
+        journal = self.journals[name]
+        self._starts += 1
+
+        async def begin() -> Process:
+            return Process(
+                name,
+                f"{name}-{self._starts}",
+                work or self._work,
+                server=self.server,
+                weather=weather,
+                signal=self.signal,
+                chance=self.chance,
+                clock=self.clock.unix,
+                perform=self._perform,
+                journal=journal,
+            )
+
+        self.processes[name] = self.clock.run(begin())
+        return self.processes[name]
+
+    def kill(self, name: str = "a") -> None:
+        """Kill a controller, here and now."""
+        if (process := self.processes.pop(name, None)) is not None:
+            process.die()
+            process.buried = True
+            self.clock.end(list(process.tasks))
+
+    def kill_after(self, messages: int, name: str = "a") -> None:
+        """Kill it after it has sent or received so many more messages."""
+        self.processes[name].fuse = messages
+
+    def terminate(self, name: str = "a", *, seconds: float = 10.0) -> None:
+        """SIGTERM: it ends within so many seconds, or is killed."""
+        process = self.processes[name]
+        process.task.cancel()
+        self.clock.run(asyncio.wait([process.task], timeout=seconds))
+        self.kill(name)
+
+    def stand_still(self, name: str = "a") -> None:
+        """SIGSTOP."""
+
+        async def stand_still() -> None:
+            self.processes[name].stand_still()
+
+        self.clock.run(stand_still())
+
+    def go_on(self, name: str = "a") -> None:
+        """SIGCONT."""
+
+        async def go_on() -> None:
+            self.processes[name].go_on()
+
+        self.clock.run(go_on())
+
+    def runs(self, name: str = "a") -> bool:
+        """Whether a controller has not ended."""
+        self._bury()
+        return name in self.processes
+
+    @property
+    def leaders(self) -> list[str]:
+        """The controllers that would let a write pass now."""
+
+        async def ask() -> list[str]:
+            return [name for name, process in self.processes.items() if process.leads()]
+
+        return self.clock.run(ask())
+
+    def _bury(self) -> None:
+        for name, process in list(self.processes.items()):
+            if process.dead or process.task.done():
+                if process.ended is not None:
+                    self.ends.append((name, process.ended))
+                self.kill(name)
+
+    # The links
+
+    def cut(self, name: str = "a") -> None:
+        """Connections of a controller are refused, and those that stand break."""
+        self.weather[name].cut = True
+        self.signal.ring()
+
+    def silence(self, name: str = "a") -> None:
+        """Its connections stand, and nothing comes through any more."""
+        self.weather[name].silent = True
+
+    def mend(self, name: str = "a") -> None:
+        """The link is as good as new."""
+        self.weather[name].clear()
+        self.signal.ring()
+
+    def inject(
+        self,
+        fate: Fate | Reply,
+        *,
+        name: str = "a",
+        verb: str = "",
+        part: str = "",
+        times: float = 1,
+        seconds: float = math.inf,
+        standing: bool = False,
+    ) -> Rule:
+        """Let this befall the next requests of a controller: those of a verb, whose path contains a part."""
+
+        def matches(call: Call) -> bool:
+            return (not verb or call.verb == verb) and part in call.path
+
+        weather = self.weather.setdefault(name, Weather(self.chance))
+        return weather.add(Rule(matches, fate, times, self.clock.now + seconds, standing=standing))
+
+    # What is stored
+
+    def stored(self, resource: str) -> dict[tuple[str, str], Json]:
+        """The objects of a kind, by its full name, by namespace and name."""
+        return dict(self.server.storage.of(resource))
+
+    @property
+    def lease(self) -> Json | None:
+        """The Lease of the controllers."""
+        return self.server.storage.of(LEASES).get((HOME, "crsyncer-fleet"))
+
+    def _serve(self, definition: Json) -> None:
+        """Apply a CRD, which is then established."""
+        self.cloud.apply(definition)
+        where = ("", definition["metadata"]["name"])
+        found = copied(self.server.storage.of(CRDS)[where])
+        found["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
+        self.server.storage.put(CRDS, where, found)
+
+    def _perform(self, process: Process, call: Call, *, late: bool) -> Reply:
+        if call.method == "GET":
+            return self.server.answer(call)
+        address = self.server.address(call.path)
+        if address is None:
+            return self.server.answer(call)
+        name = address.name or call.body["metadata"]["name"]
+        where, objects = (address.namespace, name), self.server.storage.of(address.kind.resource)
+        before = objects.get(where)
+        self.judge.arrives(process, call, late=late)
+        reply = self.server.answer(call)
+        after = self.server.storage.of(address.kind.resource).get(where)
+        verb = "status" if call.verb != "create" and address.subresource else call.verb
+        write = Write(
+            self.clock.now, process.name, verb, address.kind.resource, *where, call, reply.status, before, after, late
+        )
+        self.writes.append(write)
+        self.judge.look(write)
+        for witness in self.witnesses:
+            witness(write)
+        self.signal.ring()
+        return reply
+
+
+def is_lease_lost(error: BaseException) -> bool:
+    """Whether a controller has ended because it lost the Lease."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_lease_lost(each) for each in error.exceptions)
+    return isinstance(error, NotLeading)
+
+
+def _fleet_crd(name: str) -> Json:
+    found: Json = yaml.safe_load((Path(SCHEMAS) / f"{name}.yaml").read_text(encoding="utf-8"))
+    return found
