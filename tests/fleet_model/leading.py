@@ -1,11 +1,12 @@
 """A controller that does nothing but lead and write: what the Lease alone must guarantee is seen with it."""
 
 import asyncio
+import contextlib
 import itertools
 from typing import Any
 
 from crsyncer.core.requests.calls import CRD_REVISION, JSON_PATCH, VERSION, Call
-from crsyncer.errors import Conflict, NotLeading, SyncError
+from crsyncer.errors import Unsure
 from crsyncer.fleet.controllers.leader import Leader
 from crsyncer.runtime.connection import Connection
 from tests.fleet_model.fleet_world import HOME
@@ -33,6 +34,7 @@ class Meta:
 
 async def lead_and_write(process: Process) -> None:
     """Lead or stand by; a leader writes a ConfigMap all the time."""
+    leader: Leader
     connection = Connection(
         "cloud",
         cluster=process.cluster,
@@ -41,6 +43,7 @@ async def lead_and_write(process: Process) -> None:
         probe_calls=lambda: [CRD_REVISION, VERSION],
         crds=dict,
         clock=process.clock,
+        gate=lambda call: leader.check(call),
     )
     leader = Leader(connection, namespace=HOME, identity=process.identity, clock=process.clock)
     process.leads = lambda: leader.leads
@@ -50,12 +53,12 @@ async def lead_and_write(process: Process) -> None:
             group.create_task(connection.run())
             await leader.acquire()
             group.create_task(leader.keep())
-            group.create_task(_write(process, leader, connection))
+            group.create_task(_write(process, connection))
     finally:
         await leader.release()
 
 
-async def _write(process: Process, leader: Leader, connection: Connection) -> None:
+async def _write(process: Process, connection: Connection) -> None:
     for number in itertools.count(1):
         call = Call(
             "patch",
@@ -65,11 +68,6 @@ async def _write(process: Process, leader: Leader, connection: Connection) -> No
             content_type=JSON_PATCH,
             timeout=5.0,
         )
-        leader.check(call)
-        try:
+        with contextlib.suppress(Unsure):
             await connection.request(call)
-        except NotLeading:
-            raise
-        except (Conflict, SyncError):
-            pass
         await asyncio.sleep(WRITE_EACH)
