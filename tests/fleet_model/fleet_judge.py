@@ -1,10 +1,21 @@
-"""What controllers must never do, whatever befalls them. Each FleetWorld has this judge."""
+"""What controllers must never do, whatever befalls them. Each FleetWorld has this judge.
 
+It knows what is stored, and what was stored a while ago: a controller may act on what it has seen in the last
+`_SEEN_SECONDS`, and no earlier, but for what befell its link.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.fleet.domain.lease import TIMEOUT_SECONDS
+from tests.fleet_model import oracle
+from tests.fleet_model.oracle import PLACEMENTS, REPLICA, ROBOT_LABEL, ROBOTS, SOURCE, Expected, Objects, Place
+from tests.model.judge import is_guarded
 from tests.model.storage import Change
 
 if TYPE_CHECKING:
@@ -12,8 +23,31 @@ if TYPE_CHECKING:
     from tests.fleet_model.process import Process
 
 LEASES = "leases.coordination.k8s.io"
+DECISIONS = f"robotplacementdecisions.{oracle.FLEET}"
+FINALIZER = f"{oracle.FLEET}/placement"
+_INPUTS = (ROBOTS, PLACEMENTS, DECISIONS, oracle.STRIPS, "configmaps")
+"""What must be listed before anything is written (F1.1)."""
 _TAMPERED_SECONDS = 40.0
 """After somebody else wrote the Lease, two controllers may lead for a while."""
+_SEEN_SECONDS = 10.0
+_WELL_SECONDS = 60.0
+"""So long after a trouble of a link everything is seen again."""
+_OWN = (LEASES, DECISIONS, f"combinedstatuses.{oracle.FLEET}")
+
+
+@dataclass(slots=True)
+class Moment:
+    """What was stored from a time on (seconds since the world began)."""
+
+    time: float
+    objects: Objects
+    _expected: dict[Place, Expected] | None = None
+
+    def expected(self, home: str) -> dict[Place, Expected]:
+        """The replicas that should have been there."""
+        if self._expected is None:
+            self._expected = oracle.expected(self.objects, home=home)
+        return self._expected
 
 
 @dataclass(slots=True)
@@ -21,11 +55,19 @@ class FleetJudge:
     """Watches the controllers of one world. Violations are collected; the world raises them at its end."""
 
     world: "FleetWorld"
+    only_lease: bool = False
+    """The controllers are none: they lead, and write anything."""
     violations: list[str] = field(default_factory=list)
+    listed: dict[str, set[str]] = field(default_factory=dict)
+    """By identity: the kinds of which a process has had a whole list."""
     _writing: bool = False
     """A controller's request is being carried out."""
     _tampered: float = -_TAMPERED_SECONDS
     """When somebody else wrote the Lease."""
+    _moments: deque[Moment] = field(default_factory=deque)
+    _trouble: tuple[float, float] | None = None
+    """When a link was ill first, and last."""
+    _ill: bool = False
 
     def __post_init__(self) -> None:
         self.world.server.storage.listeners.append(self._changed)
@@ -33,6 +75,43 @@ class FleetJudge:
     def _changed(self, change: Change) -> None:
         if change.resource == LEASES and not self._writing:
             self._tampered = self.world.clock.now
+        raw = change.after or change.before
+        if raw is None or change.resource in _OWN or (change.resource not in _INPUTS and is_replica(raw)):
+            return
+        self._moments.append(Moment(self.world.clock.now, self.world.server.storage.snapshot().objects))
+        while len(self._moments) > 1 and self._moments[1].time < self._since(patient=True) - 600.0:
+            self._moments.popleft()
+
+    # Links
+
+    def trouble(self) -> None:
+        """Something befalls a link from now on."""
+        now = self.world.clock.now
+        began = self._trouble[0] if self._trouble is not None and self._recent(now) else now
+        self._trouble, self._ill = (began, now), True
+
+    def well(self) -> None:
+        """Nothing befalls any link any more."""
+        if self._ill and self._trouble is not None:
+            self._trouble, self._ill = (self._trouble[0], self.world.clock.now), False
+
+    def _recent(self, now: float) -> bool:
+        return self._ill or (self._trouble is not None and now < self._trouble[1] + _WELL_SECONDS)
+
+    def _since(self, *, patient: bool) -> float:
+        """From when on a controller may have seen last what it acts on."""
+        now = self.world.clock.now
+        since = self._trouble[0] if patient and self._trouble is not None and self._recent(now) else now
+        return since - _SEEN_SECONDS
+
+    def _window(self, *, patient: bool) -> list[Moment]:
+        """What was stored in the time that a controller may act on, latest first."""
+        since, found = self._since(patient=patient), []
+        for moment in reversed(self._moments):
+            found.append(moment)
+            if moment.time <= since:
+                break
+        return found
 
     # The Lease (F1.2)
 
@@ -54,19 +133,154 @@ class FleetJudge:
 
     def _holds(self, process: "Process", call: Call, does: str) -> None:
         leaders = [each.name for each in self.world.processes.values() if each.leads()]
-        if len(leaders) > 1:
+        tampered = self.world.clock.now < self._tampered + _TAMPERED_SECONDS
+        if len(leaders) > 1 and not tampered:
             self._say(f"{' and '.join(leaders)} lead at the same time (F1.2)")
         lease = self.world.lease
         holder = "" if lease is None else lease["spec"].get("holderIdentity")
-        tampered = self.world.clock.now < self._tampered + _TAMPERED_SECONDS
         if holder != process.identity and not tampered:
             self._say(f"{process.name} {does} {call.verb} {call.path}, and {holder or 'nobody'} leads (F1.2)")
 
-    # What was written
+    # What is written
 
-    def look(self, write: "Write") -> None:  # noqa: ARG002
+    def look(self, process: "Process", write: "Write") -> None:
         """Look at a write that was carried out."""
         self._writing = False
+        if write.resource == LEASES or self.only_lease:
+            return
+        if not _is_guarded(write.call):
+            self._say(f"{write}: without its guards: {write.call.body}")
+        if write.status >= 300:
+            return
+        self._ready(process, write)
+        if write.resource in (ROBOTS, oracle.STRIPS, PLACEMENTS, oracle.CRDS, "namespaces", DECISIONS):
+            self._own(write)
+            return
+        for raw in (write.before, write.after):
+            if raw is not None and is_replica(raw):
+                self._replica(write)
+                return
+        if write.before is not None and _without_status(write.before) != _without_status(write.after or {}):
+            self._say(f"{write}: it is no replica (F3.2)")
+
+    def _ready(self, process: "Process", write: "Write") -> None:
+        needed = {*_INPUTS, *([] if write.resource in (PLACEMENTS, DECISIONS, "namespaces") else [write.resource])}
+        missing = needed - self.listed.get(process.identity, set()) - {oracle.STRIPS, "namespaces", ROBOTS, PLACEMENTS}
+        served = {each for each in (oracle.STRIPS, ROBOTS, PLACEMENTS) if self._is_served(each)}
+        missing |= (needed & served) - self.listed.get(process.identity, set())
+        if missing:
+            self._say(f"{write}: before it had listed {', '.join(sorted(missing))} (F1.1)")
+
+    def _is_served(self, resource: str) -> bool:
+        return oracle.is_served(self._moments[-1].objects, resource) if self._moments else False
+
+    def _own(self, write: "Write") -> None:
+        match write.resource:
+            case "namespaces" if write.verb != "create":
+                self._say(f"{write}: a namespace is changed (F5.5)")
+            case "robotplacements.fleet.crsyncer.cloudrobotics.com" if write.verb not in ("patch", "update", "status"):
+                self._say(f"{write}: a placement is made or deleted")
+            case str(resource) if resource in (ROBOTS, oracle.CRDS):
+                self._say(f"{write}: it is somebody else's")
+            case str(resource) if resource == DECISIONS and write.before is None and write.after is not None:
+                placement = self._placement(write.after["placement"]["uid"])
+                if placement is not None and FINALIZER not in (placement["metadata"].get("finalizers") or []):
+                    self._say(f"{write}: before the finalizer of its placement (F6.3)")
+
+    def _replica(self, write: "Write") -> None:
+        place = (write.resource, write.namespace, write.name)
+        if write.verb == "delete":
+            assert write.before is not None
+            self._deletion(write, place, write.before)
+        elif write.after is not None and is_replica(write.after):
+            self._content(write, place, write.after)
+        elif write.before is not None:
+            self._deletion(write, place, write.before)  # KeepReplicas
+
+    def _deletion(self, write: "Write", place: Place, before: Json) -> None:
+        """Nothing goes that is wanted, or because something could not be seen (F5)."""
+        window, home = self._window(patient=False), self.world.home
+        source_id = before["metadata"]["labels"][SOURCE]
+        wanted = [moment.expected(home).get(place) for moment in window]
+        if all(each is not None and each.source_id == source_id for each in wanted):
+            self._say(f"{write}: its source, its robot and its placement are there, and select it (F5.1)")
+        for resource in (place[0], ROBOTS, PLACEMENTS):
+            has_crd = "." in resource
+            if has_crd and not any(oracle.is_served(moment.objects, resource) for moment in window):
+                self._say(f"{write}: {resource} is not served (F5.2)")
+        placement = self._placement(marks(before)["placement"])
+        going = placement is None or not oracle.lives(placement)
+        if not going and not any(place[0] in oracle.placeable(moment.objects) for moment in window):
+            self._say(f"{write}: {place[0]} is not placeable (F2.3)")
+
+    def _content(self, write: "Write", place: Place, after: Json) -> None:
+        """What is written is wanted, is no repetition, and comes after finalizer and Decision (F3, F6.3)."""
+        if write.before is not None and is_replica(write.before) and _owned(write.before) == _owned(after):
+            self._say(f"{write}: it was so already (F3.4)")
+        window = [moment.expected(self.world.home).get(place) for moment in self._window(patient=True)]
+        found = [each for each in window if each is not None]
+        if not found:
+            self._say(f"{write}: nobody wants it (F2)")
+            return
+        changed = write.before is None or content_of(write.before) != content_of(after)
+        if changed and all(differences(after, each) for each in found):
+            self._say(f"{write}: not as rendered: {differences(after, found[0])} (F4)")
+        if (
+            write.before is not None
+            and is_replica(write.before)
+            and changed
+            and all(e.create_only for e in window if e)
+        ):
+            self._say(f"{write}: the content of a CreateOnly replica (F3.6)")
+        uid = marks(after)["placement"]
+        placement = self._placement(uid)
+        if placement is None or not oracle.lives(placement):
+            return
+        if FINALIZER not in (placement["metadata"].get("finalizers") or []):
+            self._say(f"{write}: before the finalizer of its placement (F6.3)")
+        if after["metadata"]["labels"][ROBOT_LABEL] not in self._decided(uid):
+            self._say(f"{write}: before the Decision (F6.3)")
+
+    def _placement(self, uid: str) -> Json | None:
+        found = self.world.stored(PLACEMENTS).values()
+        return next((each for each in found if each["metadata"]["uid"] == uid), None)
+
+    def _decided(self, uid: str) -> set[str]:
+        """The robots that a placement's Decisions list."""
+        decisions = [each for each in self.world.stored(DECISIONS).values() if each["placement"]["uid"] == uid]
+        return {robot["name"] for each in decisions for robot in each["robots"]}
+
+    # What is there in the end
+
+    def disagreements(self) -> list[str]:
+        """What differs from what shall be there, once the controller has nothing more to do."""
+        moment = Moment(self.world.clock.now, self.world.server.storage.snapshot().objects)
+        return [*self._missing(moment), *self._left(moment)]
+
+    def _missing(self, moment: Moment) -> Iterator[str]:
+        for place, each in moment.expected(self.world.home).items():
+            found = moment.objects.get(place[0], {}).get(place[1:])
+            if each.content is None or (found is not None and not is_replica(found)):
+                continue  # blocked: its rendering fails, or its name is taken
+            if found is None:
+                yield f"{place} is missing"
+            elif oracle.lives(found):
+                if wrong := differences(found, each):
+                    yield f"{place} differs: {wrong}"
+                if marks(found)["placement"] != each.placement:
+                    yield f"{place} is not governed by the oldest placement (F2.4)"
+                if each.robot not in self._decided(each.placement):
+                    yield f"no Decision of its placement lists {each.robot}"
+
+    def _left(self, moment: Moment) -> Iterator[str]:
+        expected, kinds = moment.expected(self.world.home), oracle.placeable(moment.objects)
+        for resource in kinds:
+            for where, found in moment.objects.get(resource, {}).items():
+                if not is_replica(found) or (resource, *where) in expected or not oracle.lives(found):
+                    continue
+                placement = self._placement(marks(found)["placement"])
+                if placement is not None and not (placement.get("status") or {}).get("holds"):
+                    yield f"{(resource, *where)} is left over, and not held"
 
     def _say(self, what: str) -> None:
         self.violations.append(f"{self.world.clock.now:.2f} {what}")
@@ -75,3 +289,58 @@ class FleetJudge:
 def is_lease(call: Call) -> bool:
     """Whether a request is about Leases."""
     return call.path.startswith("/apis/coordination.k8s.io/")
+
+
+def is_replica(raw: Json) -> bool:
+    """Whether an object bears the controller's marks."""
+    return SOURCE in oracle.texts(raw, "labels") and REPLICA in oracle.texts(raw, "annotations")
+
+
+def marks(raw: Json) -> Json:
+    """What the annotation of a replica says."""
+    found: Json = json.loads(oracle.texts(raw, "annotations")[REPLICA])
+    return found
+
+
+def content_of(raw: Json) -> Json:
+    """Everything of an object but metadata and status."""
+    return {key: value for key, value in raw.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+
+
+def differences(found: Json, wanted: Expected) -> str:
+    """How a replica differs from what it shall be; "": it does not."""
+    if wanted.content is None or wanted.create_only:
+        return ""
+    if content_of(found) != wanted.content:
+        return f"{content_of(found)} is not {wanted.content}"
+    labels, annotations = oracle.texts(found, "labels"), oracle.texts(found, "annotations")
+    rest = {key: text for key, text in labels.items() if key not in (SOURCE, ROBOT_LABEL)}
+    if rest != wanted.labels:
+        return f"labels {rest} are not {wanted.labels}"
+    rest = {key: text for key, text in annotations.items() if key != REPLICA}
+    return "" if rest == wanted.annotations else f"annotations {rest} are not {wanted.annotations}"
+
+
+def _owned(raw: Json) -> Any:
+    """All that the controller may write of a replica, but how often it did."""
+    annotations = {key: text for key, text in oracle.texts(raw, "annotations").items() if key != REPLICA}
+    said = {key: value for key, value in marks(raw).items() if key != "n"}
+    return content_of(raw), oracle.texts(raw, "labels"), annotations, said
+
+
+def _without_status(raw: Json) -> Any:
+    metadata = {
+        key: value for key, value in (raw.get("metadata") or {}).items() if key not in ("resourceVersion", "generation")
+    }
+    return content_of(raw), metadata
+
+
+def _is_guarded(call: Call) -> bool:
+    match call.method:
+        case "DELETE":
+            return {"uid", "resourceVersion"} <= set((call.body or {}).get("preconditions") or {})
+        case "PATCH":
+            tested = {each["path"] for each in call.body if each["op"] == "test"}
+            return "/metadata/uid" in tested
+        case _:
+            return is_guarded(call)

@@ -81,6 +81,7 @@ class FleetWorld:
         *,
         kinds: Mapping[str, Mapping[str, Any]] | None = None,
         by_chance: bool = False,
+        only_lease: bool = False,
     ) -> None:
         self._work = work
         self._by_chance = by_chance
@@ -107,7 +108,12 @@ class FleetWorld:
             self._serve(crd(GROUP, plural=plural, **{"filtered": "true", **keywords}))
         for name in (HOME, "crsyncer-properties"):
             self.server.make_namespace(name)
-        self.judge = FleetJudge(self)
+        self.judge = FleetJudge(self, only_lease=only_lease)
+
+    @property
+    def home(self) -> str:
+        """The controller's namespace."""
+        return HOME
 
     def __enter__(self) -> "FleetWorld":
         logging.getLogger("crsyncer").addHandler(self._complaints)
@@ -189,6 +195,7 @@ class FleetWorld:
 
     def stand_still(self, name: str = "a") -> None:
         """SIGSTOP."""
+        self.judge.trouble()
 
         async def stand_still() -> None:
             self.processes[name].stand_still()
@@ -197,6 +204,7 @@ class FleetWorld:
 
     def go_on(self, name: str = "a") -> None:
         """SIGCONT."""
+        self.judge.well()
 
         async def go_on() -> None:
             self.processes[name].go_on()
@@ -228,16 +236,19 @@ class FleetWorld:
 
     def cut(self, name: str = "a") -> None:
         """Connections of a controller are refused, and those that stand break."""
+        self.judge.trouble()
         self.weather[name].cut = True
         self.signal.ring()
 
     def silence(self, name: str = "a") -> None:
         """Its connections stand, and nothing comes through any more."""
+        self.judge.trouble()
         self.weather[name].silent = True
 
     def mend(self, name: str = "a") -> None:
         """The link is as good as new."""
         self.weather[name].clear()
+        self.judge.well()
         self.signal.ring()
 
     def inject(
@@ -252,6 +263,7 @@ class FleetWorld:
         standing: bool = False,
     ) -> Rule:
         """Let this befall the next requests of a controller: those of a verb, whose path contains a part."""
+        self.judge.trouble()
 
         def matches(call: Call) -> bool:
             return (not verb or call.verb == verb) and part in call.path
@@ -280,7 +292,12 @@ class FleetWorld:
 
     def _perform(self, process: Process, call: Call, *, late: bool) -> Reply:
         if call.method == "GET":
-            return self.server.answer(call)
+            reply = self.server.answer(call)
+            listed = self.server.address(call.path)
+            whole = reply.status == 200 and not (reply.body.get("metadata") or {}).get("continue")
+            if call.verb == "list" and whole and listed is not None:
+                self.judge.listed.setdefault(process.identity, set()).add(listed.kind.resource)
+            return reply
         address = self.server.address(call.path)
         if address is None:
             return self.server.answer(call)
@@ -295,7 +312,7 @@ class FleetWorld:
             self.clock.now, process.name, verb, address.kind.resource, *where, call, reply.status, before, after, late
         )
         self.writes.append(write)
-        self.judge.look(write)
+        self.judge.look(process, write)
         for witness in self.witnesses:
             witness(write)
         self.signal.ring()

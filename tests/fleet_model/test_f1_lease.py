@@ -17,7 +17,7 @@ LEASE = "/leases"
 @contextmanager
 def two(seed: int = 0) -> Iterator[FleetWorld]:
     """Two controllers, of which a leads."""
-    with FleetWorld(lead_and_write, seed) as world:
+    with FleetWorld(lead_and_write, seed, only_lease=True) as world:
         world.cloud.create("written", kind="configmaps", namespace=HOME, data={})
         world.start("a")
         world.pass_time(2)
@@ -101,7 +101,7 @@ def test_F1_2_a_leader_that_is_cut_off_ends_before_the_standby_leads() -> None:
 @pytest.mark.parametrize("fate", list(Fate), ids=lambda fate: fate.name)
 @pytest.mark.parametrize("verb", ["create", "get", "update"])
 def test_F1_2_S10_a_lost_answer_about_the_lease_makes_no_two_leaders(fate: Fate, verb: str) -> None:
-    with FleetWorld(lead_and_write) as world:
+    with FleetWorld(lead_and_write, only_lease=True) as world:
         world.cloud.create("written", kind="configmaps", namespace=HOME, data={})
         for name in ("a", "b"):
             world.inject(fate, name=name, verb=verb, part=LEASE, standing=True)
@@ -132,7 +132,7 @@ def test_F1_2_a_leader_that_may_not_renew_ends_and_one_that_may_not_begin_waits(
 
 
 def test_F1_2_without_its_namespace_a_controller_waits_and_says_so() -> None:
-    with FleetWorld(lead_and_write) as world:
+    with FleetWorld(lead_and_write, only_lease=True) as world:
         world.server.storage.remove("namespaces", ("", HOME))
         world.start("a")
         world.pass_time(60)
@@ -176,7 +176,7 @@ def test_F1_2_a_process_of_the_same_name_is_another_one() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_F1_2_no_two_lead_in_any_history(seed: int) -> None:
     chance = random.Random(seed)
-    with FleetWorld(lead_and_write, seed, by_chance=True) as world:
+    with FleetWorld(lead_and_write, seed, only_lease=True, by_chance=True) as world:
         world.cloud.create("written", kind="configmaps", namespace=HOME, data={})
         for _ in range(60):
             name = chance.choice("ab")
