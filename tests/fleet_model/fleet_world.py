@@ -22,7 +22,7 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.errors import NotLeading
 from crsyncer.fleet.domain.values import GROUP as FLEET
 from crsyncer.ports import Reply
-from tests.fleet_model.fleet_judge import FleetJudge
+from tests.fleet_model.fleet_judge import FleetJudge, is_replica
 from tests.fleet_model.process import Process, Work
 from tests.model.api_server import CRDS, ApiServer
 from tests.model.clock import Clock
@@ -39,6 +39,9 @@ HOME = "fleet"
 INVENTORY_KIND = "robots.registry.cloudrobotics.com"
 PLACEMENTS = f"robotplacements.{FLEET}"
 DECISIONS = f"robotplacementdecisions.{FLEET}"
+STRIPS = f"fieldstrips.{FLEET}"
+PROPERTIES = "crsyncer-properties"
+"""The namespace of the robots' properties."""
 LEASES = "leases.coordination.k8s.io"
 _SETTLE_SECONDS = 2.0
 
@@ -106,7 +109,7 @@ class FleetWorld:
             self._serve(_fleet_crd(name))
         for plural, keywords in (kinds or {"goals": {}}).items():
             self._serve(crd(GROUP, plural=plural, **{"filtered": "true", **keywords}))
-        for name in (HOME, "crsyncer-properties"):
+        for name in (HOME, PROPERTIES):
             self.server.make_namespace(name)
         self.judge = FleetJudge(self, only_lease=only_lease)
 
@@ -146,6 +149,21 @@ class FleetWorld:
         """Let everybody go on for so long."""
         self.clock.pass_time(seconds)
         self._bury()
+
+    def settle(self, *, quiet: float = 40.0, seconds: float = 1200.0) -> None:
+        """Let time pass until no controller has written for so long; raises AssertionError."""
+        deadline, last = self.clock.now + seconds, self.clock.now
+        while self.clock.now < last + quiet:
+            assert self.clock.now < deadline, f"not settled within {seconds} s: {self.writes[-5:]}"
+            done = len(self.written())
+            self.pass_time(_SETTLE_SECONDS)
+            last = self.clock.now if len(self.written()) > done else last
+
+    def agree(self) -> None:
+        """Settle, and assert that all replicas are as they shall be."""
+        self.settle()
+        wrong = self.judge.disagreements()
+        assert wrong == [], "\n".join(wrong)
 
     # The controllers
 
@@ -232,6 +250,47 @@ class FleetWorld:
                     self.ends.append((name, process.ended))
                 self.kill(name)
 
+    # Users
+
+    def robots(self, *names: str, **labels: str) -> None:
+        """Make Robots."""
+        for name in names:
+            self.cloud.create(name, kind=INVENTORY_KIND, labels=labels, spec={})
+
+    def lose_robots(self, *names: str) -> None:
+        """Delete Robots."""
+        for name in names:
+            self.cloud.delete(name, kind=INVENTORY_KIND)
+
+    def source(self, name: str = "dock", *, kind: str = "goals", namespace: str = "", **fields: Any) -> None:
+        """Make a source: `source("dock", spec={"x": 1}, labels={...})`."""
+        self.cloud.create(name, kind=kind, namespace=namespace, **{"spec": {"x": 1}, **fields})
+
+    def place(self, name: str = "p", *, namespace: str = "", **spec: Any) -> None:
+        """Make a placement; without more, of all goals of its namespace for all robots."""
+        self.cloud.create(name, kind=PLACEMENTS, namespace=namespace, spec={**placing("goals"), **spec})
+
+    def edit(self, name: str = "p", *, namespace: str = "", **spec: Any) -> None:
+        """Change fields of a placement's spec; None removes one."""
+        found = self.placement(name, namespace=namespace)["spec"] | spec
+        kept = {key: value for key, value in found.items() if value is not None}
+        self.cloud.set(name, kind=PLACEMENTS, namespace=namespace, spec=kept)
+
+    def unplace(self, name: str = "p", *, namespace: str = "") -> None:
+        """Delete a placement."""
+        self.cloud.delete(name, kind=PLACEMENTS, namespace=namespace)
+
+    def strip(self, name: str, *paths: str, kind: str = "goals") -> None:
+        """Make a FieldStrip."""
+        self.cloud.create(name, kind=STRIPS, spec={"group": GROUP, "resource": kind, "remove": list(paths)})
+
+    def set_properties(self, robot: str, **data: str) -> None:
+        """Make or replace the ConfigMap with a robot's properties."""
+        if robot in self.cloud.objects("configmaps", PROPERTIES):
+            self.cloud.set(robot, kind="configmaps", namespace=PROPERTIES, data=data)
+        else:
+            self.cloud.create(robot, kind="configmaps", namespace=PROPERTIES, data=data)
+
     # The links
 
     def cut(self, name: str = "a") -> None:
@@ -277,6 +336,45 @@ class FleetWorld:
         """The objects of a kind, by its full name, by namespace and name."""
         return dict(self.server.storage.of(resource))
 
+    def placement(self, name: str = "p", *, namespace: str = "") -> Json:
+        """A placement as it is stored."""
+        found = self.cloud.get(name, kind=PLACEMENTS, namespace=namespace)
+        assert found is not None, f"there is no placement {name}"
+        return found
+
+    def status(self, name: str = "p") -> Json:
+        """A placement's status."""
+        return self.placement(name).get("status") or {}
+
+    def condition(self, kind: str, name: str = "p") -> tuple[str, str]:
+        """Status and reason of a placement's condition; two empty texts: it has none."""
+        found = {each["type"]: each for each in self.status(name).get("conditions") or []}
+        return (found[kind]["status"], found[kind].get("reason", "")) if kind in found else ("", "")
+
+    def holds(self, name: str = "p") -> dict[str, int]:
+        """How many objects a placement's holds keep back, by reason."""
+        return {each["reason"]: each["objects"] for each in self.status(name).get("holds") or []}
+
+    def replicas(self, kind: str = "goals") -> dict[str, Json]:
+        """The replicas of a kind, by NAMESPACE/NAME."""
+        resource = kind if "." in kind or kind in ("configmaps", "secrets") else f"{kind}.{GROUP}"
+        return {"/".join(where): raw for where, raw in self.stored(resource).items() if is_replica(raw)}
+
+    def specs(self, kind: str = "goals") -> dict[str, Any]:
+        """The specs of the replicas of a kind, by NAMESPACE/NAME."""
+        return {place: raw.get("spec") for place, raw in self.replicas(kind).items()}
+
+    def decided(self, name: str = "p") -> dict[str, str]:
+        """What the Decisions of a placement say of each robot."""
+        uid = self.placement(name)["metadata"]["uid"]
+        decisions = [each for each in self.stored(DECISIONS).values() if each["placement"]["uid"] == uid]
+        return {robot["name"]: robot["state"] for each in decisions for robot in each["robots"]}
+
+    def written(self, since: float = 0.0, *, resource: str = "") -> list[Write]:
+        """What controllers have changed since a time, but for the Lease."""
+        found = [each for each in self.writes if each.time >= since and each.resource != LEASES]
+        return [each for each in found if each.status < 300 and resource in each.resource]
+
     @property
     def lease(self) -> Json | None:
         """The Lease of the controllers."""
@@ -317,6 +415,12 @@ class FleetWorld:
             witness(write)
         self.signal.ring()
         return reply
+
+
+def placing(*kinds: str, **entry: Any) -> Json:
+    """The spec of a placement of all objects of these kinds for all robots."""
+    chosen = {"selectors": [{}], **entry}
+    return {"robotSelectors": [{}], "resources": [{"group": GROUP, "resource": kind, **chosen} for kind in kinds]}
 
 
 def is_lease_lost(error: BaseException) -> bool:
