@@ -11,9 +11,7 @@ from tests.fleet_model.fleet_world import HOME, INVENTORY_KIND, FleetWorld
 from tests.fleet_model.leading import Meta
 from tests.fleet_model.process import Process
 
-SETTINGS = ControllerSettings(
-    namespace=HOME, robots=INVENTORY_KIND, robots_namespace="default", watch_timeout=300
-)
+SETTINGS = ControllerSettings(namespace=HOME, robots=INVENTORY_KIND, robots_namespace="default", watch_timeout=300)
 
 
 class Counted:

@@ -6,8 +6,9 @@ It knows what is stored, and what was stored a while ago: a controller may act o
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.core.model import Json
@@ -32,6 +33,7 @@ _TAMPERED_SECONDS = 40.0
 _SEEN_SECONDS = 10.0
 _WELL_SECONDS = 60.0
 """So long after a trouble of a link everything is seen again."""
+_MOST_VIEWS = 3000
 _OWN = (LEASES, DECISIONS, f"combinedstatuses.{oracle.FLEET}")
 
 
@@ -112,6 +114,15 @@ class FleetJudge:
             if moment.time <= since:
                 break
         return found
+
+    def _views(self, resource: str, *, patient: bool) -> Iterator[Moment]:
+        """What a controller may have seen: every collection as it was at some time, and not all at the same time."""
+        window = self._window(patient=patient)
+        yield from window
+        names = (ROBOTS, PLACEMENTS, oracle.STRIPS, "configmaps", oracle.CRDS, oracle.POLICIES, resource)
+        states = [_distinct(moment.objects.get(name, {}) for moment in window) for name in dict.fromkeys(names)]
+        for mixed in islice(product(*states), _MOST_VIEWS):
+            yield Moment(window[0].time, dict(zip(names, mixed, strict=False)))
 
     # The Lease (F1.2)
 
@@ -201,7 +212,7 @@ class FleetJudge:
         """Nothing goes that is wanted, or because something could not be seen (F5)."""
         window, home = self._window(patient=False), self.world.home
         source_id = before["metadata"]["labels"][SOURCE]
-        wanted = [moment.expected(home).get(place) for moment in window]
+        wanted = (view.expected(home).get(place) for view in self._views(place[0], patient=False))
         if all(each is not None and each.source_id == source_id for each in wanted):
             self._say(f"{write}: its source, its robot and its placement are there, and select it (F5.1)")
         for resource in (place[0], ROBOTS, PLACEMENTS):
@@ -217,21 +228,22 @@ class FleetJudge:
         """What is written is wanted, is no repetition, and comes after finalizer and Decision (F3, F6.3)."""
         if write.before is not None and is_replica(write.before) and _owned(write.before) == _owned(after):
             self._say(f"{write}: it was so already (F3.4)")
-        window = [moment.expected(self.world.home).get(place) for moment in self._window(patient=True)]
-        found = [each for each in window if each is not None]
-        if not found:
-            self._say(f"{write}: nobody wants it (F2)")
-            return
         changed = write.before is None or content_of(write.before) != content_of(after)
-        if changed and all(differences(after, each) for each in found):
-            self._say(f"{write}: not as rendered: {differences(after, found[0])} (F4)")
-        if (
-            write.before is not None
-            and is_replica(write.before)
-            and changed
-            and all(e.create_only for e in window if e)
-        ):
-            self._say(f"{write}: the content of a CreateOnly replica (F3.6)")
+        kept = write.before is not None and is_replica(write.before)
+        wrong = "nobody wants it (F2)"
+        for view in self._views(place[0], patient=True):
+            each = view.expected(self.world.home).get(place)
+            if each is None:
+                continue
+            if changed and kept and each.create_only:
+                wrong = "the content of a CreateOnly replica (F3.6)"
+            elif not changed or not differences(after, each, is_new=True):
+                break
+            else:
+                wrong = f"not as rendered: {differences(after, each, is_new=True)} (F4)"
+        else:
+            self._say(f"{write}: {wrong}")
+            return
         uid = marks(after)["placement"]
         placement = self._placement(uid)
         if placement is None or not oracle.lives(placement):
@@ -307,9 +319,11 @@ def content_of(raw: Json) -> Json:
     return {key: value for key, value in raw.items() if key not in ("apiVersion", "kind", "metadata", "status")}
 
 
-def differences(found: Json, wanted: Expected) -> str:
-    """How a replica differs from what it shall be; "": it does not."""
-    if wanted.content is None or wanted.create_only:
+def differences(found: Json, wanted: Expected, *, is_new: bool = False) -> str:
+    """How a replica differs from what it shall be; "": it does not. `is_new`: it was written just now."""
+    if wanted.content is None:
+        return "nothing, for its rendering fails" if is_new else ""
+    if wanted.create_only and not is_new:
         return ""
     if content_of(found) != wanted.content:
         return f"{content_of(found)} is not {wanted.content}"
@@ -319,6 +333,14 @@ def differences(found: Json, wanted: Expected) -> str:
         return f"labels {rest} are not {wanted.labels}"
     rest = {key: text for key, text in annotations.items() if key != REPLICA}
     return "" if rest == wanted.annotations else f"annotations {rest} are not {wanted.annotations}"
+
+
+def _distinct(states: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for state in states:
+        if state not in found:
+            found.append(state)
+    return found
 
 
 def _owned(raw: Json) -> Any:

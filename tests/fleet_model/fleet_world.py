@@ -106,9 +106,9 @@ class FleetWorld:
         self.ends: list[tuple[str, BaseException]] = []
         """The processes that ended by themselves, with the errors."""
         for name in (*KINDS, INVENTORY):
-            self._serve(_fleet_crd(name))
+            self.serve(_fleet_crd(name))
         for plural, keywords in (kinds or {"goals": {}}).items():
-            self._serve(crd(GROUP, plural=plural, **{"filtered": "true", **keywords}))
+            self.serve(crd(GROUP, plural=plural, **{"filtered": "true", **keywords}))
         for name in (HOME, PROPERTIES):
             self.server.make_namespace(name)
         self.judge = FleetJudge(self, only_lease=only_lease)
@@ -158,6 +158,7 @@ class FleetWorld:
             done = len(self.written())
             self.pass_time(_SETTLE_SECONDS)
             last = self.clock.now if len(self.written()) > done else last
+            assert self.troubles == [], "\n".join(self.troubles)
 
     def agree(self) -> None:
         """Settle, and assert that all replicas are as they shall be."""
@@ -380,20 +381,31 @@ class FleetWorld:
         """The Lease of the controllers."""
         return self.server.storage.of(LEASES).get((HOME, "crsyncer-fleet"))
 
-    def _serve(self, definition: Json) -> None:
+    def serve(self, definition: Json) -> None:
         """Apply a CRD, which is then established."""
         self.cloud.apply(definition)
-        where = ("", definition["metadata"]["name"])
+        self.establish(definition["metadata"]["name"])
+
+    def establish(self, kind: str) -> None:
+        """A CRD that was applied is established."""
+        where = ("", kind if "." in kind else f"{kind}.{GROUP}")
         found = copied(self.server.storage.of(CRDS)[where])
         found["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
         self.server.storage.put(CRDS, where, found)
+        self.signal.ring()
+
+    def definition(self, kind: str) -> Json:
+        """The CRD of a kind, as it may be applied again."""
+        found = copied(self.server.storage.of(CRDS)["", kind if "." in kind else f"{kind}.{GROUP}"])
+        metadata = {key: found["metadata"][key] for key in ("name", "annotations") if key in found["metadata"]}
+        return {"metadata": metadata, "spec": found["spec"]}
 
     def _perform(self, process: Process, call: Call, *, late: bool) -> Reply:
         if call.method == "GET":
             reply = self.server.answer(call)
-            listed = self.server.address(call.path)
+            listed = self.server.address(call.path) if call.verb == "list" else None
             whole = reply.status == 200 and not (reply.body.get("metadata") or {}).get("continue")
-            if call.verb == "list" and whole and listed is not None:
+            if whole and listed is not None:
                 self.judge.listed.setdefault(process.identity, set()).add(listed.kind.resource)
             return reply
         address = self.server.address(call.path)

@@ -1,0 +1,366 @@
+"""Takes the steps of a history of a fleet, then has everything heal: what is wrong with it, if anything."""
+
+from crsyncer.core.model import Json
+from crsyncer.ports import Reply
+from tests.fleet_model.controlling import control
+from tests.fleet_model.fleet_history import KINDS, ROBOTS, FleetHistory
+from tests.fleet_model.fleet_judge import is_replica
+from tests.fleet_model.fleet_world import INVENTORY_KIND, PLACEMENTS, PROPERTIES, STRIPS, FleetWorld
+from tests.fleet_model.oracle import FLEET, SYNCER, lives
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAVAILABLE, too_many
+from tests.model.plane import GROUP
+from tests.model.weather import Fate
+
+RELEASE = f"{FLEET}/release"
+HELD = "example.com/wait"
+_FATES: tuple[Fate | Reply, ...] = (
+    *(fate for fate in Fate if fate is not Fate.HUNG),
+    *(INTERNAL_ERROR, UNAVAILABLE, too_many(3.0)),
+)
+_DENIALS = (FORBIDDEN, INTERNAL_ERROR, NOT_SERVED)
+_ON = {f"{SYNCER}spec-source": "cloud"}
+_OFF = {f"{SYNCER}spec-source": "robot"}
+
+
+class Violation(AssertionError):
+    """Something happened that must never happen."""
+
+
+class FleetMachine:
+    """Takes the steps of a history, and looks after each whether something happened that must not."""
+
+    def __init__(self, history: FleetHistory) -> None:
+        self.history = history
+        self.world = FleetWorld(control, history.seed, kinds=KINDS, by_chance=True)
+        self._gone: dict[str, Json] = {}
+        """The CRDs that were deleted, to be defined anew."""
+        self._unmarked: set[str] = set()
+
+    def run(self) -> None:
+        """The whole history, and the healing after it; raises Violation."""
+        with self.world:
+            for step in self.history.steps:
+                getattr(self, step.what)(*step.arguments)
+                self._look()
+            self.heal()
+
+    def _look(self) -> None:
+        if found := [*self.world.judge.violations, *self.world.troubles]:
+            raise Violation(found[0])
+
+    def heal(self) -> None:
+        """Everything is well again, and a human releases what is held: then all is as it shall be."""
+        world = self.world
+        self.free_replicas()
+        self.define_kind()
+        self.mark_kind()
+        for name in ("a", "b"):
+            if name in world.processes:
+                world.go_on(name)
+                world.processes[name].fuse = None
+            if name in world.weather:
+                world.mend(name)
+                world.weather[name].latency = world.weather[name].jitter = 0.0
+            if not world.runs(name):
+                world.start(name)
+        if not world.cloud.objects(INVENTORY_KIND):
+            world.robots(*ROBOTS[:2])
+        world.pass_time(100)
+        self._look()
+        for _ in range(8):
+            world.settle(quiet=45.0)
+            self._look()
+            self.release()
+            wrong = world.judge.disagreements()
+            if not wrong and not any(found["status"].get("holds") for found in self._placements() if "status" in found):
+                break
+        else:
+            raise Violation("; ".join(wrong) or "holds are not released")
+        done = world.clock.now
+        world.pass_time(400)
+        self._look()
+        if more := [str(write) for write in world.written(done)]:
+            raise Violation(f"all agreed, and then the controller wrote: {more[:5]}")
+        world.kill("a")
+        world.kill("b")
+        world.start("b")
+        world.pass_time(100)
+        self._look()
+        if more := [str(write) for write in world.written(done) if write.verb != "status"]:
+            raise Violation(f"all agreed, and then a new leader wrote: {more[:5]}")
+
+    # Users
+
+    def add_robot(self, name: str, site: str) -> None:
+        """A robot is enrolled."""
+        if name not in self.world.cloud.objects(INVENTORY_KIND):
+            self.world.robots(name, **({"site": site} if site else {}))
+
+    def lose_robot(self, name: str) -> None:
+        """A Robot is deleted."""
+        if name in self.world.cloud.objects(INVENTORY_KIND):
+            self.world.lose_robots(name)
+
+    def lose_many_robots(self, number: int) -> None:
+        """Somebody deletes many Robots."""
+        for name in ROBOTS[:number]:
+            self.lose_robot(name)
+
+    def empty_inventory(self) -> None:
+        """Somebody deletes all Robots."""
+        self.lose_many_robots(len(ROBOTS))
+
+    def move_robot(self, name: str, site: str) -> None:
+        """A Robot is labelled otherwise."""
+        if name in self.world.cloud.objects(INVENTORY_KIND):
+            self.world.cloud.label(name, kind=INVENTORY_KIND, site=site or None)
+
+    def add_source(self, kind: str, name: str, spec: Json, labels: Json) -> None:
+        """Somebody makes a source."""
+        if self._served(kind) and name not in self.world.cloud.objects(kind):
+            self.world.source(name, kind=kind, spec=spec, labels=labels)
+
+    def edit_source(self, kind: str, name: str, spec: Json, labels: Json) -> None:
+        """Somebody edits a source, and its labels."""
+        if self._served(kind) and name in self.world.cloud.objects(kind):
+            self.world.cloud.set(name, kind=kind, spec=spec)
+            self.world.cloud.label(name, kind=kind, use=labels.get("use"))
+
+    def lose_source(self, kind: str, name: str) -> None:
+        """Somebody deletes a source."""
+        if self._served(kind) and name in self.world.cloud.objects(kind):
+            self.world.cloud.delete(name, kind=kind)
+
+    def replace_source(self, kind: str, name: str, spec: Json) -> None:
+        """Somebody deletes a source, and at once makes another of the name."""
+        self.lose_source(kind, name)
+        self.add_source(kind, name, spec, {"use": "yes"})
+
+    def hold_source(self, kind: str, name: str) -> None:
+        """Somebody's finalizer keeps a source."""
+        if self._served(kind) and name in self.world.cloud.objects(kind):
+            self.world.cloud.finalize(name, HELD, kind=kind)
+
+    def place(self, name: str, spec: Json) -> None:
+        """Somebody makes a placement."""
+        if self._served(PLACEMENTS) and name not in self.world.cloud.objects(PLACEMENTS):
+            self.world.cloud.create(name, kind=PLACEMENTS, spec=spec)
+
+    def edit(self, name: str, spec: Json) -> None:
+        """Somebody replaces the spec of a placement."""
+        found = self.world.cloud.objects(PLACEMENTS).get(name)
+        if found is not None:
+            target = {"target": found["spec"].get("target", "PerRobot")}
+            self.world.cloud.set(name, kind=PLACEMENTS, spec=spec | target)
+
+    def unplace(self, name: str) -> None:
+        """Somebody deletes a placement."""
+        if name in self.world.cloud.objects(PLACEMENTS):
+            self.world.unplace(name)
+
+    def replace_placement(self, name: str, spec: Json) -> None:
+        """Somebody deletes a placement, and makes another of the name as soon as it is gone."""
+        self.unplace(name)
+        self.wait(3.0)
+        self.place(name, spec)
+
+    def strip(self, name: str, kind: str, path: str) -> None:
+        """Somebody makes a FieldStrip."""
+        if self._served(STRIPS) and name not in self.world.cloud.objects(STRIPS):
+            self.world.strip(name, path, kind=kind)
+
+    def unstrip(self, name: str) -> None:
+        """Somebody deletes a FieldStrip."""
+        if self._served(STRIPS) and name in self.world.cloud.objects(STRIPS):
+            self.world.cloud.delete(name, kind=STRIPS)
+
+    def set_properties(self, robot: str, data: Json) -> None:
+        """Somebody writes the properties of a robot."""
+        self.world.set_properties(robot, **data)
+
+    def lose_properties(self, robot: str) -> None:
+        """Somebody deletes them."""
+        if robot in self.world.cloud.objects("configmaps", PROPERTIES):
+            self.world.cloud.delete(robot, kind="configmaps", namespace=PROPERTIES)
+
+    def drift(self, kind: str, which: int, x: int) -> None:
+        """Somebody changes a replica."""
+        if (place := self._replica(kind, which)) is not None:
+            self.world.cloud.set(place[1], kind=kind, namespace=place[0], spec={"x": f"drift {x}"})
+
+    def lose_replica(self, kind: str, which: int) -> None:
+        """Somebody deletes a replica."""
+        if (place := self._replica(kind, which)) is not None:
+            self.world.cloud.delete(place[1], kind=kind, namespace=place[0])
+
+    def keep_replica(self, kind: str, which: int) -> None:
+        """A robot's finalizer keeps a replica."""
+        if (place := self._replica(kind, which)) is not None:
+            self.world.cloud.finalize(place[1], HELD, kind=kind, namespace=place[0])
+
+    def free_replicas(self) -> None:
+        """No finalizer of others keeps anything."""
+        for kind in KINDS:
+            for where, raw in list(self.world.stored(f"{kind}.{GROUP}").items()):
+                if HELD in raw["metadata"].get("finalizers", []) and self._served(kind):
+                    self.world.cloud.finalize(where[1], kind=kind, namespace=where[0])
+
+    def rival(self, robot: str, name: str, labelled: int) -> None:
+        """Somebody has made an object where a replica belongs."""
+        world, namespace = self.world, f"robot-{robot}"
+        world.server.make_namespace(namespace)
+        if self._served("goals") and (namespace, name) not in world.stored(f"goals.{GROUP}"):
+            labels = {"cloudrobotics.com/robot-name": robot} if labelled else {}
+            world.cloud.create(name, kind="goals", namespace=namespace, spec={"x": -1}, labels=labels)
+
+    def delete_kind(self, kind: str) -> None:
+        """Somebody deletes a CRD, and all its objects go."""
+        if self._served(kind):
+            self._gone[kind] = self.world.definition(kind)
+            self.world.cloud.delete_kind(kind)
+            self.world.pass_time(0.3)
+            self._sweep(kind)
+
+    def lose_own_kind(self, plural: str) -> None:
+        """Somebody deletes a CRD of ours."""
+        self.delete_kind(f"{plural}.{FLEET}")
+
+    def define_kind(self) -> None:
+        """The CRDs that were deleted are applied again."""
+        for kind, definition in list(self._gone.items()):
+            self._sweep(kind)
+            if not self._is_there(kind):
+                self.world.serve(definition)
+                del self._gone[kind]
+
+    def unmark_kind(self, kind: str) -> None:
+        """A CRD says that it is not to be placed."""
+        if self._served(kind):
+            self.world.cloud.annotate_kind(_OFF, kind=kind)
+            self.world.establish(kind)
+            self._unmarked.add(kind)
+
+    def mark_kind(self) -> None:
+        """All CRDs say again that they may be placed."""
+        for kind in sorted(self._unmarked):
+            if self._served(kind):
+                self.world.cloud.annotate_kind(_ON, kind=kind)
+                self.world.establish(kind)
+        self._unmarked.clear()
+
+    def release(self) -> None:
+        """A human releases what is held."""
+        for found in self._placements():
+            for hold in (found.get("status") or {}).get("holds") or []:
+                self.world.cloud.annotate(found["metadata"]["name"], {RELEASE: hold["id"]}, kind=PLACEMENTS)
+
+    # Machines and links
+
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.world.pass_time(seconds)
+
+    def start(self, name: str) -> None:
+        """A controller is started, if it does not run."""
+        if not self.world.runs(name):
+            self.world.start(name)
+
+    def kill(self, name: str) -> None:
+        """A controller is killed."""
+        self.world.kill(name)
+
+    def kill_after(self, name: str, messages: int) -> None:
+        """A controller will be killed in the middle of things, and started again later."""
+        if self.world.runs(name):
+            self.world.kill_after(messages, name)
+
+    def terminate(self, name: str) -> None:
+        """A controller is stopped."""
+        if self.world.runs(name) and not self.world.processes[name].still.stands:
+            self.world.terminate(name)
+
+    def stand_still(self, name: str) -> None:
+        """A controller is stopped by SIGSTOP."""
+        if self.world.runs(name):
+            self.world.stand_still(name)
+
+    def go_on(self, name: str) -> None:
+        """It goes on."""
+        if self.world.runs(name):
+            self.world.go_on(name)
+
+    def cut(self, name: str) -> None:
+        """A link breaks."""
+        if name in self.world.weather:
+            self.world.cut(name)
+
+    def silence(self, name: str) -> None:
+        """A link carries nothing any more."""
+        if name in self.world.weather:
+            self.world.silence(name)
+
+    def mend(self, name: str) -> None:
+        """A link is well again."""
+        if name in self.world.weather:
+            self.world.mend(name)
+
+    def delay(self, name: str, latency: float, jitter: float) -> None:
+        """Messages need longer, and not all of them equally long."""
+        if name in self.world.weather:
+            self.world.judge.trouble()
+            self.world.weather[name].latency, self.world.weather[name].jitter = latency, jitter
+
+    def lag(self, name: str, seconds: float) -> None:
+        """Events come late."""
+        if name in self.world.weather:
+            self.world.judge.trouble()
+            self.world.weather[name].lag = seconds
+
+    def repeat(self, name: str, times: int) -> None:
+        """Events come twice."""
+        if name in self.world.weather:
+            self.world.weather[name].repeats = times
+
+    def end_watches(self, name: str, times: int) -> None:
+        """Watches end where an event should come."""
+        if name in self.world.weather:
+            self.world.weather[name].ends = times
+
+    def befall(self, name: str, verb: str, part: str, fate: int, times: int) -> None:
+        """Requests are lost, late, answered in vain or refused for the moment."""
+        self.world.inject(_FATES[fate % len(_FATES)], name=name, verb=verb, part=part, times=times)
+
+    def deny(self, name: str, part: str, which: int, seconds: float) -> None:
+        """For a while a collection is forbidden, broken or not served."""
+        self.world.inject(_DENIALS[which], name=name, part=part or "/goals", times=1_000_000, seconds=seconds)
+
+    def restart_server(self) -> None:
+        """The API server is restarted."""
+        self.world.cloud.restart()
+
+    def compact(self) -> None:
+        """The API server forgets its past."""
+        self.world.cloud.compact()
+
+    # Help
+
+    def _placements(self) -> list[Json]:
+        return [raw for raw in self.world.cloud.objects(PLACEMENTS).values() if lives(raw)]
+
+    def _served(self, kind: str) -> bool:
+        resource = kind if "." in kind else f"{kind}.{GROUP}"
+        return any(each.resource == resource and not each.dying for each in self.world.server.kinds())
+
+    def _is_there(self, kind: str) -> bool:
+        resource = kind if "." in kind else f"{kind}.{GROUP}"
+        return any(each.resource == resource for each in self.world.server.kinds())
+
+    def _sweep(self, kind: str) -> None:
+        plural, _, group = kind.partition(".")
+        self.world.cloud.sweep(plural, group=group or GROUP)
+
+    def _replica(self, kind: str, which: int) -> tuple[str, str] | None:
+        if not self._served(kind):
+            return None
+        found = [where for where, raw in sorted(self.world.stored(f"{kind}.{GROUP}").items()) if is_replica(raw)]
+        return found[which % len(found)] if found else None
