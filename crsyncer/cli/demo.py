@@ -45,8 +45,8 @@ def demo(keep: bool, crds: Path | None, policy: bool, state_dir: Path | None, co
 
     Exit codes: 0 every step passed, 1 a step failed, 130 interrupted. Nothing is left behind without --keep.
     """
-    from crsyncer.sandbox.story import Story
-    from crsyncer.sandbox.story_demo import AgentOptions, play
+    from crsyncer.sandbox.stories.story import Story
+    from crsyncer.sandbox.stories.story_demo import AgentOptions, play
 
     if policy and (keep or crds is not None):
         raise ConfigError("--policy: not together with --keep or --crds; allowed: one of them")

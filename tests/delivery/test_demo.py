@@ -15,8 +15,8 @@ import yaml
 
 from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.story import WIDTH, Seen, Story, tell
-from crsyncer.sandbox.story_kinds import OWN, load, sample
+from crsyncer.sandbox.stories.story import WIDTH, Seen, Story, tell
+from crsyncer.sandbox.stories.story_kinds import OWN, load, sample
 
 DEMO = [sys.executable, "-m", "crsyncer.cli.main", "demo"]
 SHARED = Path(__file__).parents[3] / "shared" / "crds"

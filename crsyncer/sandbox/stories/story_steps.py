@@ -11,8 +11,8 @@ from crsyncer.core.model import Side
 from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.cluster import Cluster
 from crsyncer.sandbox.relay import Relay
-from crsyncer.sandbox.story import Seen, Story
-from crsyncer.sandbox.story_kinds import Json, Kind, content
+from crsyncer.sandbox.stories.story import Seen, Story
+from crsyncer.sandbox.stories.story_kinds import Json, Kind, content
 
 _MEANING = {0: "healthy", 11: "offline: the robot keeps working offline", 13: "the agent is not running"}
 

@@ -14,8 +14,8 @@ from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.cluster import Cluster
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.resource import NAMESPACE, Resource
-from crsyncer.sandbox.story import Seen, Story
-from crsyncer.sandbox.story_steps import agent_says
+from crsyncer.sandbox.stories.story import Seen, Story
+from crsyncer.sandbox.stories.story_steps import agent_says
 
 Json = dict[str, Any]
 

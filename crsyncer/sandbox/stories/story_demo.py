@@ -17,11 +17,11 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.binaries import cache_directory
 from crsyncer.sandbox.cluster import connected
-from crsyncer.sandbox.policy_steps import PolicySteps
 from crsyncer.sandbox.relay import Relay
-from crsyncer.sandbox.story import Story, tell
-from crsyncer.sandbox.story_kinds import OWN, Kind, load
-from crsyncer.sandbox.story_steps import Steps
+from crsyncer.sandbox.stories.policy_steps import PolicySteps
+from crsyncer.sandbox.stories.story import Story, tell
+from crsyncer.sandbox.stories.story_kinds import OWN, Kind, load
+from crsyncer.sandbox.stories.story_steps import Steps
 from crsyncer.sandbox.two_planes import Sandbox
 
 ROBOT = "robot-1"
