@@ -1,7 +1,8 @@
 """The informers of a leader: its inputs, and the objects of every kind that may be placed (F1.1)."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -28,6 +29,8 @@ from crsyncer.fleet.domain.values import PlacedKind, Verdict
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.listwatch import Phase
 from crsyncer.runtime.object_informer import ObjectInformer
+
+log = logging.getLogger(__name__)
 
 _OWN: Mapping[Input, Collection] = {
     Input.PLACEMENTS: PLACEMENTS,
@@ -67,7 +70,11 @@ class Inputs:
         """Watch, forever."""
         handlers = self.intake.inputs()
         async with self._tasks as tasks:
-            crds = Handlers(lambda _, raw: self.kinds.crd_shown(raw), lambda key: self.kinds.crd_gone(key.name), _pass)
+            crds = Handlers(
+                lambda _, raw: self.kinds.crd_shown(raw),
+                lambda key: self.kinds.crd_gone(key.name),
+                self.kinds.crds_listed,
+            )
             self._watch("CRDs", CRD_COLLECTION, crds, page=CRD_PAGE)
             policies = Handlers(
                 lambda _, raw: self.kinds.policy_shown(raw), lambda key: self.kinds.policy_gone(key.name), _pass
@@ -111,8 +118,13 @@ class Inputs:
         self.intake.kind_shown(kind)
         self._adapt(kind, self._named())
         if kind.resource == self.state.settings.robots and kind.version and kind.verdict is not Verdict.NOT_SERVED:
-            namespace = self.state.settings.robots_namespace
-            self._rewatch(Input.ROBOTS, objects_of(kind, namespace), self.intake.inputs()[Input.ROBOTS])
+            self._watch_robots(objects_of(kind, self.state.settings.robots_namespace))
+
+    def _watch_robots(self, collection: Collection) -> None:
+        if (watched := self._watched.get(Input.ROBOTS)) is None or watched.collection != collection:
+            self._stop(Input.ROBOTS)
+            known = [Key(collection.namespace, name) for name in self.state.fleet.index.robots]
+            self._watch(Input.ROBOTS, collection, self.intake.inputs()[Input.ROBOTS], known=known)
 
     def _kind_gone(self, resource: str) -> None:
         self._stop(resource)
@@ -141,17 +153,7 @@ class Inputs:
         fleet = self.state.fleet
         if not collection.selector:
             await self._list_sources(kind, handlers)
-        before = set(fleet.places(kind.resource))
-        informer: ObjectInformer | None = None
-
-        def listed() -> None:
-            assert informer is not None  # noqa: S101 it calls us
-            for key in before - informer.objects.keys():
-                handlers.gone(key)  # it went while another informer, or none, was looking
-            before.clear()
-            handlers.listed()
-
-        informer = self._informer(kind.resource, collection, handlers._replace(listed=listed), page=FIRST)
+        informer = self._informer(kind.resource, collection, handlers, known=fleet.places(kind.resource))
         self._watched[kind.resource].informer = informer
         await informer.run()
 
@@ -172,21 +174,43 @@ class Inputs:
                 if not resume:
                     return
 
-    def _watch(self, name: str, collection: Collection, handlers: Handlers, *, page: int = FIRST) -> None:
-        informer = self._informer(name, collection, handlers, page=page)
+    def _watch(
+        self,
+        name: str,
+        collection: Collection,
+        handlers: Handlers,
+        *,
+        page: int = FIRST,
+        known: Iterable[Key] = (),
+    ) -> None:
+        informer = self._informer(name, collection, handlers, page=page, known=known)
         self._watched[name] = _Watched(collection, self._tasks.create_task(informer.run()), informer)
 
-    def _rewatch(self, name: str, collection: Collection, handlers: Handlers) -> None:
-        if (watched := self._watched.get(name)) is None or watched.collection != collection:
-            self._stop(name)
-            self._watch(name, collection, handlers)
+    def _informer(
+        self,
+        name: str,
+        collection: Collection,
+        handlers: Handlers,
+        *,
+        page: int = FIRST,
+        known: Iterable[Key] = (),
+    ) -> ObjectInformer:
+        """`known`: the objects that an informer before this one has shown."""
+        before = set(known)
 
-    def _informer(self, name: str, collection: Collection, handlers: Handlers, *, page: int) -> ObjectInformer:
         def listed() -> None:
+            for key in before - informer.objects.keys():
+                handlers.gone(key)  # it went while nobody was looking
+            before.clear()
             handlers.listed()
             self._listed_again(name)
 
-        return ObjectInformer(
+        def phase_changed() -> None:
+            watch = informer.listwatch
+            if watch.phase in _REFUSED:
+                log.warning("%s cannot be listed: %s", name, watch.message)
+
+        informer = ObjectInformer(
             self.state.connection,
             collection,
             page=page,
@@ -194,10 +218,11 @@ class Inputs:
             shown=handlers.shown,
             gone=handlers.gone,
             listed=listed,
-            phase_changed=_pass,
+            phase_changed=phase_changed,
             rewound=lambda how: self._rewound(name, how),
             observer=self.state.observer,  # type: ignore[arg-type]
         )
+        return informer
 
     def _rewound(self, name: str, how: Rewind) -> None:
         """The cloud went back, or is another one: what is missing until all is listed again is held (F5.2, S8)."""
@@ -219,6 +244,7 @@ class Inputs:
 
 
 _WELL = (Phase.WATCHING, Phase.LISTING)
+_REFUSED = (Phase.MISSING, Phase.FORBIDDEN)
 
 
 def _pass() -> None:

@@ -32,11 +32,17 @@ class Kinds:
         self._named: set[str] = set()
         """The kinds that placements name."""
         self._changed = asyncio.Event()
+        self._are_crds_listed = False
 
     def crd_shown(self, raw: Json) -> None:
         """A CRD was added or changed."""
         self._crds[raw["metadata"]["name"]] = _without_schema(raw)
         self._tell(raw["metadata"]["name"])
+
+    def crds_listed(self) -> None:
+        """The CRDs are known: a kind that is not among them has none."""
+        self._are_crds_listed = True
+        self._changed.set()
 
     def crd_gone(self, name: str) -> None:
         """A CRD is gone: its kind is not served, and its objects went with it."""
@@ -96,6 +102,8 @@ class Kinds:
         self._tell(resource)
 
     def _needed(self) -> Iterable[str]:
+        if not self._are_crds_listed:
+            return []
         wanted = self._named | {resource for resource, _ in self._policies.values()}
         return sorted(wanted - self._crds.keys())
 

@@ -192,7 +192,8 @@ class Placements:
             self._dispatcher.later(_job(placement.text), 1.0)
             return
         desk = self._step(placement)
-        if not placement.terminating and not placement.finalized and desk.robots:
+        is_used = bool(desk.robots) or self._state.fleet.bound[placement.uid] > 0
+        if is_used and not placement.terminating and not placement.finalized:
             await self._finalize(placement)
         if placement.release:
             await self._release(placement)

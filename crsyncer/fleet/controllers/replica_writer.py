@@ -15,7 +15,7 @@ from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Change
 from crsyncer.fleet.domain.names import robot_namespace
-from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, met_row
+from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.values import (
     Blocked,
@@ -83,7 +83,7 @@ class ReplicaWriter:
             if (refusal.stamp, refusal.version) == _try(wanted, row) and now < refusal.until:
                 return refusal.fault
             del self._refused[key]
-        if row is not None and isinstance(plan, Patch) and row.content != row.admitted and is_drifted(wanted, row):
+        if row is not None and isinstance(plan, Patch):
             wait = self._reverts[key.resource].wait(Key(row.namespace, row.name), now)
             if wait > 0:
                 message = "somebody keeps changing the replica in the cloud; it is rewritten once a minute"
@@ -133,8 +133,15 @@ class ReplicaWriter:
             self._refused.pop(key, None)
             if reply is not None and call.method != "DELETE":
                 self._take(self._state.fleet.written(reply.body, key.resource))
+                self._note_useless(key, wanted)
             return _DONE
         return await self._failed(key, wanted, row, error, is_missing=_is_missing_namespace(call, reply))
+
+    def _note_useless(self, key: ReplicaKey, wanted: Wanted | None) -> None:
+        """A write after which the replica is still due counts as one that somebody reverts: admission changes it."""
+        row = self._state.fleet.rows.get(key)
+        if wanted is not None and row is not None and is_due(wanted, row):
+            self._reverts[key.resource].reverted(Key(row.namespace, row.name), self._state.now)
 
     async def _failed(
         self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError, *, is_missing: bool
