@@ -123,7 +123,8 @@ def test_F6_3_robots_that_are_not_selected_any_more_leave_the_decisions():
     desk.progress.tell("r9", None)
     desk.step()
     assert list(desk.written[0]) == ["r1"]
-    desk.leave("r1")
+    desk.tell("r8")
+    desk.leave("r1", "r8")
     desk.step()
     assert desk.written == {}
     assert desk.states == {}

@@ -37,6 +37,7 @@ NOW, BEFORE = "2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z"
         ("Ready", {"report": UNREPORTED, "ready_when": True}),
         ("Stamped", {"report": UNREPORTED, "ready_when": False}),
         ("Stamped", {"report": UNREPORTED}),
+        ("InFlight", {"report": UNREPORTED, "ready_when": True, "begun": True}),
         ("Failed", {"due": 1, "failed": True, "begun": True}),
         ("InFlight", {"due": 1, "begun": True, "report": ONLINE}),
         ("Blocked", {"errors": 1, "due": 1, "report": ONLINE}),

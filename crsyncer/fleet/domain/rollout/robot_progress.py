@@ -67,8 +67,8 @@ class RobotProgress:
 def restored(stored: Decided | None, tally: RobotTally, now: float) -> RobotProgress:
     """What a new leader knows of a robot: what its Decision says (F8.4). Without one it is new.
 
-    A robot that is InFlight with a stamp counts as begun online. The stamp is missing where the content was Ready
-    before: a failure without one holds as long as nothing is due.
+    A robot that is InFlight or Failed with a stamp counts as begun online. The stamp is missing where the content was
+    Ready before; then it is taken to be that of now unless a replica is due.
     """
     if stored is None:
         return RobotProgress(RobotState.WAITING, math.floor(now), tally.stamp)
@@ -76,12 +76,13 @@ def restored(stored: Decided | None, tally: RobotTally, now: float) -> RobotProg
     match stored.state:
         case RobotState.READY:
             return replace(found, stamp=stored.stamp, unproven="")
-        case RobotState.IN_FLIGHT if stored.stamp:
-            return replace(found, stamp=stored.stamp, begun=Begun.ONLINE)
+        case RobotState.IN_FLIGHT | RobotState.FAILED:
+            is_failed = stored.state is RobotState.FAILED
+            if not stored.stamp:
+                return replace(found, stamp="" if tally.due else tally.stamp, failed=is_failed)
+            return replace(found, stamp=stored.stamp, begun=Begun.ONLINE, failed=is_failed)
         case RobotState.STAMPED if stored.stamp:
             return replace(found, stamp=stored.stamp, begun=Begun.SILENT)
-        case RobotState.FAILED:
-            return replace(found, stamp=stored.stamp or tally.stamp, failed=bool(stored.stamp) or not tally.due)
     return found
 
 
@@ -97,12 +98,14 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
     """The progress of a robot as it is now. New content ends what was begun, and a failure."""
     is_new = old.stamp != tally.stamp
     was_ready = old.state is RobotState.READY and not is_new
-    steady_since = _steady_since(old, tally, now, is_new=is_new)
     is_failed = False
     if rollout is not None and not is_new:
         is_over = old.state is RobotState.IN_FLIGHT and now >= old.since + rollout.progress_deadline_seconds
         is_failed = old.failed or is_over
     begun = Begun.NO if is_new or rollout is None else old.begun
+    steady_since = None
+    if _is_steady(tally, begun):
+        steady_since = now if old.steady_since is None or is_new else old.steady_since
     state = robot_state(
         RobotFacts(
             replicas=tally.replicas,
@@ -111,7 +114,7 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
             terminating=tally.terminating if rollout is not None else 0,
             report=tally.report,
             acked=tally.acked,
-            ready_when=tally.ready if was_ready or tally.ready is None else _is_steady(steady_since, rollout, now),
+            ready_when=tally.ready if was_ready or tally.ready is None else _has_held(steady_since, rollout, now),
             was_ready=was_ready,
             begun=begun is Begun.ONLINE,
             stamped=begun is Begun.SILENT,
@@ -136,15 +139,18 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
     )
 
 
-def _steady_since(old: RobotProgress, tally: RobotTally, now: float, *, is_new: bool) -> float | None:
-    is_settled = not tally.due and not tally.errors and tally.report is not Report.OFFLINE
-    is_applied = tally.acked or (tally.report is Report.UNREPORTED and tally.ready is not None)
-    if not is_settled or not is_applied or tally.ready is False:
-        return None
-    return now if old.steady_since is None or is_new else old.steady_since
+def _is_steady(tally: RobotTally, begun: Begun) -> bool:
+    """Whether all is written, acked and as `readyWhen` asks, and the robot not offline.
+
+    A robot that was begun online must ack, also if its report is gone: its status may be that of the old content.
+    """
+    if tally.due or tally.errors or tally.report is Report.OFFLINE or tally.ready is False:
+        return False
+    may_lack_report = tally.ready is not None and begun is not Begun.ONLINE
+    return tally.acked or (tally.report is Report.UNREPORTED and may_lack_report)
 
 
-def _is_steady(since: float | None, rollout: Rollout | None, now: float) -> bool:
+def _has_held(since: float | None, rollout: Rollout | None, now: float) -> bool:
     return since is not None and now >= since + (rollout.min_ready_seconds if rollout is not None else 0.0)
 
 

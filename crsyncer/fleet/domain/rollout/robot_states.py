@@ -47,8 +47,9 @@ def robot_state(facts: RobotFacts) -> RobotState:
     """The first of these that applies (F6.4).
 
     state     when
-    Ready     it has no replicas; or nothing is due or has an error, all are acked (an unreported robot: there is a
-              readyWhen), and readyWhen, if any, holds, the robot not offline unless its Decision says Ready already
+    Ready     it has no replicas; or nothing is due or has an error, all are acked (an unreported robot that was not
+              begun online: there is a readyWhen), and readyWhen, if any, holds, the robot not offline unless its
+              Decision says Ready already
     Failed    it was in flight for too long
     InFlight  it was begun online; or it is online, and nothing is due or has an error
     Blocked   a replica has an error
@@ -58,7 +59,8 @@ def robot_state(facts: RobotFacts) -> RobotState:
     """
     settled = not facts.due and not facts.errors
     offline, online = facts.report is Report.OFFLINE, facts.report is Report.ONLINE
-    applied = facts.acked or (facts.report is Report.UNREPORTED and facts.ready_when is not None)
+    may_lack_report = facts.ready_when is not None and not facts.begun
+    applied = facts.acked or (facts.report is Report.UNREPORTED and may_lack_report)
     holds = applied and facts.ready_when is not False
     if not facts.replicas or (settled and holds and (facts.was_ready or not offline)):
         return RobotState.READY

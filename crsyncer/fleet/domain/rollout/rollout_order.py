@@ -76,7 +76,8 @@ class RolloutOrder:
         """A robot is in another state, reports otherwise, or is new."""
         is_silent = progress.state in _SILENT_STATES[tally.report]
         group = self.last if is_silent else robot_rank.group
-        place = Place(robot_rank, group, progress.state, reports=tally.report is not Report.UNREPORTED)
+        reports = tally.report is not Report.UNREPORTED or not is_silent
+        place = Place(robot_rank, group, progress.state, reports=reports)
         if self._places.get(robot_rank.robot) == place:
             return
         self.remove(robot_rank.robot)
@@ -120,13 +121,12 @@ class RolloutOrder:
         return not is_open and (bool(counts[RobotState.READY]) or not self._reporting[group])
 
     def lacks_ready(self) -> bool:
-        """Whether robots wait only because an earlier group, in which nothing is under way, has no Ready one."""
-        for group, counts in self._counts.items():
-            if any(counts[state] for state in _OPEN):
-                return False
-            if not self._is_passed(group):
-                return any(self._counts[later][RobotState.WAITING] for later in range(group + 1, self.last + 1))
-        return False
+        """Whether the robots that wait, of which there are some, do so only because an earlier group has no Ready one.
+
+        Nothing is under way in that group.
+        """
+        first = next(group for group in self._counts if not self._is_passed(group))
+        return not any(self._counts[first][state] for state in _OPEN)
 
     def group(self) -> int:
         """The group that the rollout is at: the first one that is not passed, else the last one with robots."""

@@ -1,0 +1,686 @@
+"""The rules of a rollout, one by one (F8)."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from crsyncer.core.content.object_content import digest
+from crsyncer.core.reports.text import rfc3339
+from crsyncer.fleet.domain.rollout.decisions import Decided
+from crsyncer.fleet.domain.rollout.robot_states import Gate
+from crsyncer.fleet.domain.rollout.rollout_order import most_in_flight
+from crsyncer.fleet.domain.values import RobotState, Rollout
+from tests.fleet.made import placement
+from tests.fleet.rolled import APPLIED, NEW, OFFLINE, ONLINE, UNREPORTED, WRITTEN, Desk, T, decision, rollout
+
+CANARY = {"matchLabels": {"canary": "yes"}}
+
+
+def in_order(*robots: str) -> list[str]:
+    return sorted(robots, key=lambda robot: digest(["uid-all", robot]))
+
+
+def said(state: RobotState, stamp: str = "", *, at: float = T) -> Decided:
+    return Decided(state, rfc3339(at) or "", stamp)
+
+
+def begun(desk: Desk, *robots: str) -> None:
+    """Begin robots that are online, and write them."""
+    desk.tell(*robots, **NEW)
+    desk.step()
+    desk.tell(*robots, **WRITTEN)
+    desk.step()
+    assert {desk.states[robot] for robot in robots} == {"InFlight"}
+
+
+# F8.1
+
+
+def test_F8_1_inside_a_group_the_order_is_that_of_the_digests():
+    names = [f"r{number}" for number in range(6)]
+    desk, order = Desk(rollout()), []
+    desk.tell(*names, **NEW)
+    for _ in names:
+        order += desk.step(60)
+        desk.tell(order[-1], **APPLIED)
+        desk.step(0)
+    assert order == in_order(*names)
+
+
+def test_F8_1_a_robot_is_in_the_first_group_that_selects_it_else_after_all_groups():
+    desk = Desk(rollout(groups=[CANARY, {"matchLabels": {"site": "a"}}], maxConcurrency=9, minReadySeconds=0))
+    desk.tell("r1", **NEW)
+    desk.tell("r2", **NEW, labels={"site": "a"})
+    desk.tell("r3", **NEW, labels={"site": "a", "canary": "yes"})
+    for robot, group in (("r3", 1), ("r2", 2), ("r1", 3)):
+        assert desk.step() == [robot]
+        assert desk.progress.group == group
+        desk.tell(robot, **APPLIED)
+    desk.step()
+    assert set(desk.states.values()) == {"Ready"}
+    assert desk.progress.group == 3
+
+
+def test_F8_1_labels_move_a_robot_to_another_group():
+    desk = Desk(rollout(groups=[CANARY]))
+    desk.tell("r1", "r2", **NEW)
+    desk.tell("r1", labels={"canary": "yes"})
+    desk.tell("r1", labels={})
+    desk.tell("r2", labels={"canary": "yes"})
+    assert desk.step() == ["r2"]
+
+
+def test_F8_1_edited_groups_count_at_once():
+    desk = Desk(rollout(groups=[CANARY]))
+    desk.tell("r1", **NEW, labels={"canary": "yes"})
+    desk.tell("r2", **NEW, labels={"site": "a"})
+    desk.edit(rollout(groups=[{"matchLabels": {"site": "a"}}]))
+    assert desk.step() == ["r2"]
+    desk.edit(rollout(groups=[{"matchLabels": {"site": "a"}}]))
+    assert desk.step() == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "may"),
+    [
+        (APPLIED, True),
+        ({**WRITTEN}, False),
+        ({"due": 1, "terminating": 1}, False),
+        ({"errors": 1}, False),
+        ({"report": OFFLINE, "due": 1}, False),
+        ({"report": UNREPORTED, "due": 0}, True),
+        ({"report": UNREPORTED, "due": 1}, True),
+        ({"replicas": 0, "due": 0}, True),
+        (None, True),
+    ],
+)
+def test_F8_1_a_group_comes_after_the_earlier_ones_are_done_and_one_is_ready(facts, may):
+    desk = Desk(rollout(groups=[CANARY], minReadySeconds=0, maxConcurrency=5))
+    desk.tell("r2", **NEW)
+    if facts is not None:
+        desk.tell("r1", **NEW, labels={"canary": "yes"})
+        desk.tell("r1", **facts)
+    assert ("r2" in desk.step()) is may
+    assert desk.states["r2"] == ("InFlight" if may else "Waiting")
+
+
+def test_F8_1_it_is_said_that_a_group_without_a_ready_robot_stands_in_the_way():
+    desk = Desk(rollout(groups=[CANARY, {"matchLabels": {"site": "a"}}], minReadySeconds=0))
+    desk.tell("r1", **NEW, labels={"canary": "yes"}, report=OFFLINE)
+    desk.tell("r2", **NEW)
+    desk.step()
+    assert desk.states == {"r1": "Deferred", "r2": "Waiting"}
+    assert (desk.progress.gate(), desk.progress.group) == (Gate.WAITING_FOR_GROUP, 1)
+    desk.tell("r1", report=ONLINE)
+    assert desk.step() == ["r1"]
+    assert desk.progress.gate() is None
+    desk.tell("r1", **APPLIED)
+    assert desk.step() == ["r2"]
+    assert desk.progress.gate() is None
+    desk.tell("r2", **APPLIED)
+    desk.step()
+    assert (desk.progress.gate(), desk.progress.group) == (None, 3)
+
+
+def test_F8_1_a_canary_that_was_ready_and_is_switched_off_stands_in_nobodys_way():
+    desk = Desk(rollout(groups=[CANARY], minReadySeconds=0))
+    desk.tell("r1", **APPLIED, labels={"canary": "yes"})
+    desk.step()
+    desk.tell("r1", report=OFFLINE)
+    desk.tell("r2", **NEW)
+    assert desk.step() == ["r2"]
+
+
+def test_F8_1_content_that_kills_the_canary_does_not_reach_the_next_group():
+    desk = Desk(rollout(groups=[CANARY], maxFailures=5, progressDeadlineSeconds=900))
+    desk.tell("r1", labels={"canary": "yes"})
+    begun(desk, "r1")
+    desk.tell("r2", **NEW)
+    desk.tell("r1", report=OFFLINE)
+    assert desk.step(700) == []
+    assert desk.states == {"r1": "InFlight", "r2": "Waiting"}
+    assert desk.step(200) == []
+    assert desk.states == {"r1": "Failed", "r2": "Waiting"}
+    desk.lead_anew()
+    assert "r2" not in desk.step(900)
+    assert desk.progress.gate() is Gate.WAITING_FOR_GROUP
+
+
+def test_F8_1_robots_that_are_not_online_come_last_in_the_order_of_their_groups():
+    desk = Desk(rollout(groups=[CANARY], offline="Stamp", minReadySeconds=0))
+    desk.tell("r1", "r2", "r3", "r4", **NEW)
+    desk.tell("r1", report=OFFLINE)
+    desk.tell("r2", "r3", report=UNREPORTED)
+    desk.tell("r3", labels={"canary": "yes"})
+    assert desk.step() == ["r4"]
+    desk.tell("r4", **APPLIED)
+    assert desk.step() == ["r3", *in_order("r1", "r2")]
+    assert desk.progress.group == 3
+
+
+def test_F8_1_a_robot_with_an_error_is_not_begun():
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW, errors=1)
+    assert desk.step() == []
+    assert desk.states == {"r1": "Blocked"}
+    desk.tell("r1", errors=0)
+    assert desk.step() == ["r1"]
+
+
+# F8.2
+
+
+@pytest.mark.parametrize(
+    ("most", "online", "expected"),
+    [(3, 100, 3), (3, 1, 3), ("5%", 100, 5), ("5%", 39, 1), ("5%", 0, 1), ("100%", 7, 7)],
+)
+def test_F8_2_a_percentage_is_of_the_online_robots_rounded_down_and_at_least_one(most, online, expected):
+    assert most_in_flight(Rollout(max_concurrency=most), online) == expected
+
+
+def test_F8_2_no_more_robots_than_maxConcurrency_are_in_flight():
+    desk = Desk(rollout(maxConcurrency=2, minReadySeconds=0))
+    desk.tell("r1", "r2", "r3", "r4", **NEW)
+    first = desk.step()
+    assert first == in_order("r1", "r2", "r3", "r4")[:2]
+    desk.tell(first[0], **APPLIED)
+    assert len(desk.step()) == 1
+
+
+def test_F8_2_robots_that_are_in_flight_without_being_begun_count():
+    desk = Desk(rollout())
+    desk.tell("r1", **WRITTEN)
+    desk.tell("r2", **NEW)
+    assert desk.step() == []
+    assert desk.states == {"r1": "InFlight", "r2": "Waiting"}
+
+
+def test_F8_2_a_robot_is_written_only_once_the_stored_decision_says_that_it_is_begun():
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW)
+    assert desk.step(store=False) == []
+    assert desk.states == {"r1": "InFlight"}
+    assert not desk.progress.may_write("r1")
+    assert desk.progress.urgent() == {0}
+    waiting = {"r1": said(RobotState.WAITING)}
+    assert desk.progress.stored(0, waiting) == []
+    assert desk.progress.stored(0, {"r1": said(RobotState.IN_FLIGHT, "s0")}) == []
+    assert not desk.progress.may_write("r1")
+    assert desk.store() == ["r1"]
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT, "s1")
+    assert desk.progress.may_write("r1")
+    assert desk.progress.urgent() == set()
+
+
+def test_F8_2_a_robot_that_waits_is_not_written():
+    desk = Desk(rollout())
+    desk.tell("r1", "r2", **NEW)
+    first = desk.step()
+    other = ({"r1", "r2"} - set(first)).pop()
+    assert desk.said(other) == said(RobotState.WAITING)
+    assert not desk.progress.may_write(other)
+
+
+@pytest.mark.parametrize("paused", [True, False])
+@pytest.mark.parametrize("new_leader", [True, False])
+@pytest.mark.parametrize("report", [ONLINE, OFFLINE, UNREPORTED])
+def test_F8_2_a_begun_robot_is_written_to_its_end(report, new_leader, paused):
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW)
+    desk.step()
+    desk.edit(rollout(paused=paused))
+    desk.tell("r1", report=report)
+    if new_leader:
+        desk.lead_anew()
+    desk.step(100, may_begin=False)
+    assert desk.progress.may_write("r1")
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT, "s1")
+
+
+def test_F8_2_new_content_ends_what_was_begun():
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW)
+    desk.step()
+    desk.edit(rollout(paused=True))
+    desk.tell("r1", stamp="s2")
+    assert not desk.progress.may_write("r1")
+    desk.step(5)
+    assert desk.said("r1") == said(RobotState.WAITING, "s1", at=T + 5)
+    desk.edit(rollout())
+    assert desk.step(5) == ["r1"]
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT, "s2", at=T + 10)
+
+
+def test_F8_2_content_that_is_there_already_is_in_flight_anew():
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.tell("r1", stamp="s2")
+    desk.step(5)
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT, "s1", at=T + 5)
+
+
+def test_F8_2_paused_begins_none():
+    desk = Desk(rollout(paused=True))
+    desk.tell("r1", **NEW)
+    assert desk.step() == []
+    assert desk.progress.gate() is Gate.PAUSED
+    desk.edit(rollout())
+    assert desk.step() == ["r1"]
+
+
+def test_F6_4_ready_takes_minReadySeconds_without_a_break():
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.tell("r1", **APPLIED)
+    desk.step(10)
+    assert desk.progress.next_step() == T + 70
+    desk.tell("r1", ready=False)
+    desk.step(50)
+    desk.tell("r1", ready=True)
+    desk.step(1)
+    desk.step(59)
+    assert desk.states == {"r1": "InFlight"}
+    assert desk.progress.next_step() == T + 121
+    desk.step(1)
+    assert desk.said("r1") == said(RobotState.READY, "s1", at=T + 121)
+    assert desk.progress.next_step() is None
+
+
+def test_F6_4_an_offline_robot_becomes_ready_when_it_is_back():
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.tell("r1", **APPLIED, report=OFFLINE)
+    desk.step()
+    desk.step(100)
+    assert desk.states == {"r1": "InFlight"}
+    desk.tell("r1", report=ONLINE)
+    desk.step()
+    desk.step(60)
+    assert desk.states == {"r1": "Ready"}
+
+
+def test_F8_2_a_replica_that_somebody_deletes_is_made_again_in_turn():
+    desk = Desk(rollout(paused=True), decision({"r1": said(RobotState.READY, "s1")}))
+    desk.tell("r1", **APPLIED)
+    desk.step()
+    desk.tell("r1", **NEW)
+    assert desk.step() == []
+    assert desk.states == {"r1": "Waiting"}
+    desk.edit(rollout())
+    assert desk.step() == ["r1"]
+
+
+# F8.3
+
+
+def test_F8_3_a_robot_fails_after_progressDeadlineSeconds_and_is_ready_later():
+    desk = Desk(rollout(minReadySeconds=0))
+    begun(desk, "r1")
+    desk.tell("r2", **NEW)
+    assert desk.progress.next_step() == T + 1800
+    desk.step(1799)
+    assert desk.states == {"r1": "InFlight", "r2": "Waiting"}
+    assert desk.step(1) == []
+    failed = Decided(RobotState.FAILED, rfc3339(T + 1800) or "", "s1", "the robot has not applied all that was written")
+    assert desk.said("r1") == failed
+    assert desk.progress.gate() is Gate.TOO_MANY_FAILURES
+    desk.tell("r1", **APPLIED)
+    assert desk.step(5) == ["r2"]
+    assert desk.states == {"r1": "Ready", "r2": "InFlight"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        (NEW, "1 replica could not be written"),
+        ({"errors": 1, "message": "no such property"}, "no such property"),
+        (WRITTEN, "the robot has not applied all that was written"),
+        ({**WRITTEN, "acked": True}, "readyWhen does not hold"),
+    ],
+)
+def test_F8_3_what_a_failed_robot_lacks_is_said(facts, message):
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.tell("r1", **facts)
+    desk.step(1800)
+    assert desk.states == {"r1": "Failed"}
+    assert desk.said("r1").message == message
+
+
+def test_F8_3_new_content_ends_a_failure():
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.step(1800)
+    desk.tell("r1", **NEW, stamp="s2")
+    assert desk.step() == ["r1"]
+
+
+def test_F8_3_no_more_robots_than_maxFailures_and_those_in_flight_get_bad_content():
+    desk = Desk(rollout(maxConcurrency=2, maxFailures=1))
+    names = [f"r{number}" for number in range(9)]
+    desk.tell(*names, **NEW)
+    had = set()
+    for _ in range(9):
+        found = desk.step(1800)
+        had.update(found)
+        if found:
+            desk.tell(*found, **WRITTEN)
+    assert len(had) == 2
+    assert desk.progress.gate() is Gate.TOO_MANY_FAILURES
+    desk.edit(rollout(maxConcurrency=2, maxFailures=2))
+    assert len(desk.step()) == 2
+
+
+def test_F8_3_a_robot_that_failed_before_it_was_written_is_written_and_becomes_ready():
+    desk = Desk(rollout(minReadySeconds=0))
+    desk.tell("r1", **NEW)
+    desk.step(store=True)
+    desk.step(1800)
+    assert desk.states == {"r1": "Failed"}
+    assert desk.progress.may_write("r1")
+    desk.lead_anew()
+    desk.step(1)
+    assert desk.states == {"r1": "Failed"}
+    assert desk.progress.may_write("r1")
+    desk.tell("r1", **APPLIED)
+    desk.step()
+    assert desk.states == {"r1": "Ready"}
+
+
+def fallen(desk: Desk) -> None:
+    """A robot that was Ready fails later on."""
+    desk.tell("r1", **APPLIED)
+    desk.step()
+    desk.step(60)
+    assert desk.states == {"r1": "Ready"}
+    desk.tell("r1", ready=False)
+    desk.step()
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT, at=T + 60)
+    desk.step(1800)
+    assert desk.said("r1").state == "Failed"
+
+
+def test_F8_3_a_robot_that_was_ready_can_fail_and_its_replica_is_made_again():
+    desk = Desk(rollout())
+    fallen(desk)
+    desk.tell("r1", due=1, acked=False)
+    desk.step()
+    assert desk.states == {"r1": "Failed"}
+    assert desk.progress.may_write("r1")
+
+
+@pytest.mark.parametrize(("due", "state"), [(0, "Failed"), (1, "Waiting")])
+def test_F8_3_a_new_leader_knows_such_a_failure_while_nothing_is_due(due, state):
+    desk = Desk(rollout(paused=True))
+    fallen(desk)
+    desk.tell("r1", due=due)
+    desk.lead_anew()
+    desk.step()
+    assert desk.states == {"r1": state}
+
+
+def test_F8_3_new_content_does_not_fail_under_a_new_leader():
+    desk = Desk(rollout(paused=True))
+    desk.tell("r1", **WRITTEN)
+    desk.step()
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT)
+    desk.tell("r1", **NEW, stamp="s2")
+    desk.lead_anew()
+    desk.step(9999)
+    assert desk.states == {"r1": "Waiting"}
+
+
+def test_F8_3_a_robot_that_was_ready_and_is_switched_off_does_not_fail():
+    desk = Desk(rollout())
+    desk.tell("r1", **APPLIED)
+    desk.step()
+    desk.step(60)
+    desk.tell("r1", ready=False)
+    desk.step()
+    desk.tell("r1", report=OFFLINE)
+    desk.step(5)
+    desk.step(1800)
+    assert desk.states == {"r1": "Stamped"}
+    desk.lead_anew()
+    desk.step(1800)
+    assert desk.states == {"r1": "Stamped"}
+
+
+# F8.4
+
+
+def test_F8_4_offline_robots_keep_the_old_content_until_they_are_back():
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW, report=OFFLINE)
+    assert desk.step() == []
+    assert desk.said("r1") == said(RobotState.DEFERRED)
+    assert desk.progress.gate() is None
+    desk.lead_anew()
+    assert desk.step(999) == []
+    assert desk.said("r1") == said(RobotState.DEFERRED)
+    desk.tell("r1", report=ONLINE)
+    assert desk.step() == ["r1"]
+
+
+@pytest.mark.parametrize("new_leader", [True, False])
+def test_F8_4_content_that_was_begun_and_never_ready_is_replaced_in_turn(new_leader):
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.tell("r2", "r3", **NEW)
+    desk.tell("r1", report=OFFLINE)
+    desk.step(1800)
+    desk.edit(rollout(paused=True, minReadySeconds=0))
+    desk.tell("r1", **NEW, stamp="s2")
+    desk.tell("r2", "r3", stamp="s2")
+    desk.step()
+    assert desk.said("r1") == said(RobotState.WAITING, "s1", at=T + 1800)
+    if new_leader:
+        desk.lead_anew()
+    desk.edit(rollout(minReadySeconds=0))
+    for robot in in_order("r2", "r3"):
+        assert desk.step() == [robot]
+        desk.tell(robot, **APPLIED)
+    assert desk.step() == ["r1"]
+    assert desk.said("r1") == said(RobotState.STAMPED, "s2", at=T + 1800)
+
+
+def test_F8_4_content_that_was_ready_once_is_kept():
+    desk = Desk(rollout())
+    fallen(desk)
+    desk.tell("r1", **NEW, stamp="s2", report=OFFLINE)
+    for _ in range(2):
+        assert desk.step() == []
+        assert desk.said("r1").state == "Deferred"
+        desk.lead_anew()
+
+
+def test_F8_4_stamp_writes_offline_robots_in_turn_and_does_not_count_them():
+    desk = Desk(rollout(offline="Stamp"))
+    desk.tell("r1", "r2", "r3", **NEW, report=OFFLINE)
+    assert desk.step() == in_order("r1", "r2", "r3")
+    assert desk.said("r1") == said(RobotState.STAMPED, "s1")
+    assert desk.progress.may_write("r1")
+    desk.step(9999)
+    assert set(desk.states.values()) == {"Stamped"}
+    desk.tell("r1", **WRITTEN)
+    desk.step()
+    assert desk.states["r1"] == "Stamped"
+
+
+@pytest.mark.parametrize("new_leader", [True, False])
+def test_F8_4_a_robot_that_was_begun_offline_is_in_flight_once_it_is_back_and_written(new_leader):
+    desk = Desk(rollout(offline="Stamp"))
+    desk.tell("r1", **NEW, report=OFFLINE)
+    desk.step()
+    if new_leader:
+        desk.lead_anew()
+    desk.tell("r1", report=ONLINE)
+    desk.step(5)
+    assert desk.states == {"r1": "Stamped"}
+    assert desk.progress.may_write("r1")
+    desk.tell("r1", **WRITTEN)
+    desk.step(5)
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT, "s1", at=T + 10)
+    desk.tell("r1", report=OFFLINE)
+    desk.step(5)
+    assert desk.states == {"r1": "Stamped"}
+
+
+def test_F8_4_a_replica_that_terminates_on_an_offline_robot_is_left_for_later():
+    desk = Desk(rollout(offline="Stamp"))
+    desk.tell("r1", **NEW, report=OFFLINE)
+    desk.step()
+    desk.tell("r1", terminating=1)
+    desk.step()
+    assert desk.states == {"r1": "Deferred"}
+    desk.tell("r1", terminating=0)
+    assert desk.step() == ["r1"]
+    assert desk.states == {"r1": "Stamped"}
+
+
+def test_F8_4_an_error_ends_what_was_begun_offline_until_it_is_gone():
+    desk = Desk(rollout(offline="Stamp"))
+    desk.tell("r1", **NEW, report=OFFLINE)
+    desk.step()
+    desk.tell("r1", errors=1)
+    desk.step()
+    assert desk.states == {"r1": "Blocked"}
+    assert not desk.progress.may_write("r1")
+    desk.tell("r1", errors=0)
+    assert desk.step() == ["r1"]
+
+
+def test_F8_4_a_new_leader_goes_on_with_the_time_of_the_decision():
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.step(1000)
+    desk.lead_anew()
+    desk.step(799)
+    assert desk.states == {"r1": "InFlight"}
+    assert desk.progress.next_step() == T + 1800
+    desk.step(1)
+    assert desk.states == {"r1": "Failed"}
+    desk.lead_anew()
+    desk.step()
+    assert desk.states == {"r1": "Failed"}
+
+
+def test_F8_4_only_minReadySeconds_starts_over_with_a_new_leader():
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.tell("r1", **APPLIED)
+    desk.step()
+    desk.lead_anew()
+    desk.step(59)
+    desk.step(59)
+    assert desk.states == {"r1": "InFlight"}
+    desk.step(1)
+    assert desk.states == {"r1": "Ready"}
+
+
+# F8.5
+
+
+def test_F8_5_unreported_robots_are_written_in_turn_and_ready_by_their_returned_status():
+    desk = Desk(rollout())
+    desk.tell("r1", "r2", **NEW, report=UNREPORTED)
+    assert desk.step() == in_order("r1", "r2")
+    assert not desk.progress.gated()
+    desk.step(9999)
+    assert set(desk.states.values()) == {"Stamped"}
+    desk.tell("r1", **WRITTEN)
+    desk.step()
+    assert desk.states["r1"] == "Stamped"
+    desk.tell("r1", ready=True)
+    desk.step()
+    desk.step(60)
+    assert desk.states["r1"] == "Ready"
+
+
+@pytest.mark.parametrize("new_leader", [True, False])
+def test_F8_5_a_robot_that_was_begun_online_fails_if_its_report_vanishes_and_holds_up_later_groups(new_leader):
+    desk = Desk(rollout(groups=[CANARY], maxFailures=3))
+    desk.tell("r1", labels={"canary": "yes"})
+    begun(desk, "r1")
+    desk.tell("r2", **NEW)
+    desk.tell("r1", report=UNREPORTED, ready=True)  # the status is that of the old content
+    for _ in range(3):
+        if new_leader:
+            desk.lead_anew()
+        assert "r2" not in desk.step(900)
+    assert desk.states == {"r1": "Failed", "r2": "Waiting"}
+    assert desk.progress.gate() is Gate.WAITING_FOR_GROUP
+
+
+def test_F8_5_without_reports_none_is_begun():
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW, report=UNREPORTED)
+    assert desk.step(may_begin=False) == []
+    assert desk.progress.gate() is Gate.NO_REPORTS
+    assert desk.step() == ["r1"]
+
+
+@pytest.mark.parametrize("report", [ONLINE, OFFLINE])
+def test_F8_5_silent_robots_come_after_a_group_that_reports_and_has_no_ready_robot(report):
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW, report=report)
+    desk.tell("r2", **NEW, report=UNREPORTED)
+    assert "r2" not in desk.step()
+    assert desk.progress.gate() is (Gate.WAITING_FOR_GROUP if report is OFFLINE else None)
+
+
+# A rollout that is added, or taken away.
+
+
+def test_F8_a_rollout_that_is_taken_away_lets_all_be_written():
+    desk = Desk(rollout(paused=True))
+    desk.tell("r1", **NEW)
+    desk.tell("r2", **NEW, report=OFFLINE)
+    desk.step()
+    desk.edit(placement())
+    assert sorted(desk.step()) == ["r1", "r2"]
+    assert desk.states == {"r1": "Waiting", "r2": "Waiting"}
+
+
+def test_F8_4_what_was_written_without_a_rollout_and_never_ready_is_replaced_offline():
+    desk = Desk(placement())
+    desk.tell("r1", "r2", **NEW, report=OFFLINE)
+    desk.tell("r2", **APPLIED, report=ONLINE)
+    desk.step()
+    desk.edit(rollout())
+    desk.tell("r1", "r2", **NEW, stamp="s2", report=OFFLINE)
+    desk.lead_anew()
+    assert desk.step() == []
+    assert desk.states == {"r1": "Waiting", "r2": "Deferred"}
+
+
+# Robots come and go, and much stays the same.
+
+
+def test_F8_1_flapping_robots_are_each_in_the_order_once():
+    desk = Desk(rollout(paused=True))
+    desk.tell("r1", "r2", **NEW)
+    for report in [OFFLINE, ONLINE] * 50:
+        desk.tell("r1", report=report)
+        desk.step(1)
+    desk.leave("r2")
+    desk.edit(rollout())
+    assert desk.step() == ["r1"]
+    assert desk.step() == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_F8_a_step_without_news_changes_nothing(seed):
+    desk = Desk(rollout(groups=[CANARY], maxConcurrency="50%"))
+    facts: Any = list(itertools.product([0, 1], [False, True], [False, True], [ONLINE, OFFLINE, UNREPORTED]))
+    for number, (due, acked, ready, report) in enumerate(facts):
+        labels = {"canary": "yes"} if number % 3 == seed else {}
+        desk.tell(f"r{number:02}", due=due, acked=acked, ready=ready, report=report, labels=labels)
+    desk.step()
+    states, decisions = desk.states, dict(desk.written)
+    assert desk.step() == []
+    assert (desk.states, desk.written) == (states, decisions)
+    desk.lead_anew()
+    desk.step()
+    assert desk.states == states
