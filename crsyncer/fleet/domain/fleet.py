@@ -97,6 +97,10 @@ class Fleet:
         """The names of all objects of a kind that are known."""
         return [*self._places[resource], *self._others[resource]]
 
+    def properties_of(self, robot: Robot) -> Properties:
+        """All properties of a robot, without those of a ConfigMap that is too large."""
+        return self._renderings.properties_of(robot)
+
     def is_handed_over(self, wanted: Wanted) -> bool:
         """Whether an object that is no replica yet was handed over by its label (F3.7)."""
         return self._claim(wanted) == wanted.source_id

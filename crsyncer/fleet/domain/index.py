@@ -87,18 +87,26 @@ class Index:
             identity = source_id(source)
             yield from (ReplicaKey(source.resource, identity, robot, target) for robot in robots)
 
-    def governor(self, key: ReplicaKey) -> tuple[Placement, SourceKey] | None:
-        """The placement that governs a replica, and the source; None: nobody wants it (F2.4)."""
+    def source_of(self, found: str) -> SourceKey | None:
+        """The selected source of that SOURCEID."""
+        return self._ids.get(found)
+
+    def selecting(self, key: ReplicaKey) -> list[Placement]:
+        """The placements that select a replica's source, its robot and its target."""
         source = self._ids.get(key.source_id)
         if source is None or source.resource != key.resource:
-            return None
-        selecting = (self.placements[text] for text in self._placements_of[source])
-        found = governing(
+            return []
+        found = (self.placements[text] for text in self._placements_of[source])
+        return [
             each
-            for each in selecting
+            for each in found
             if key.robot in self._robots_of[each.text] and self._target(source, each) is key.target
-        )
-        return None if found is None else (found, source)
+        ]
+
+    def governor(self, key: ReplicaKey) -> tuple[Placement, SourceKey] | None:
+        """The placement that governs a replica, and the source; None: nobody wants it (F2.4)."""
+        found = governing(self.selecting(key))
+        return None if found is None else (found, self._ids[key.source_id])
 
     def _target(self, source: SourceKey, placement: Placement) -> Target | None:
         """Where the replicas of a source are; None: the placement must not place it (F2.2)."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from crsyncer.core.content.pointer import Pointer
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.properties import Properties, Undefined
+from crsyncer.fleet.domain.properties import Properties, Undefined, properties
 from crsyncer.fleet.domain.read_objects import strip_of
 from crsyncer.fleet.domain.rendering import render
 from crsyncer.fleet.domain.values import Placement, Property, Reason, RenderFailed, Rendering, Robot, Source
@@ -48,6 +48,11 @@ class Renderings:
         if not found:
             del self._config_maps[robot]
         return True
+
+    def properties_of(self, robot: Robot) -> Properties:
+        """All properties of a robot, without those of a ConfigMap that is too large."""
+        known = self._config_maps.get(robot.name, {})
+        return properties(robot, {} if isinstance(known, Undefined) else known)
 
     def put_strip(self, raw: Json) -> set[str]:
         """Take up a FieldStrip; the kinds that it changes. With an unreadable one, its kind is not rendered."""

@@ -1,0 +1,513 @@
+"""The status of a source that goes to exactly one robot (F6.2)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crsyncer.core.model import Json
+from crsyncer.fleet.domain.change import Input
+from crsyncer.fleet.domain.returned.due import Due
+from crsyncer.fleet.domain.returned.singletons import Read, Record
+from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Reason, SourceKey, Verdict, Wait
+from tests.fleet.made import GOALS, KIND, goal, key, raw_placement, raw_robot
+from tests.fleet.returns import SOURCE, Returns
+
+READY, DRIVING = {"phase": "Ready"}, {"phase": "Driving"}
+ENTRY = {"source": f"{GOALS}/dock", "robot": "r1"}
+
+
+class Singles(Returns):
+    """An API server that keeps the statuses of sources and of placements; `writes` names each write in order."""
+
+    def __init__(self, *robots: str, **options: Any) -> None:
+        self.sources: dict[str, Json] = {}
+        self.listed_by: dict[str, list[Json]] = {}
+        self.writes: list[str] = []
+        super().__init__(*robots, **options)
+
+    def placement(self, name: str = "all", **spec: Any) -> None:
+        spec.setdefault("statusReturn", "Singleton")
+        super().placement(name, status={"singletons": self.listed_by.get(name, [])}, **spec)
+
+    def terminate(self, name: str = "all") -> None:
+        raw = raw_placement(name, terminating=True, **{"robotSelectors": [{}], **self.placements[name]})
+        status = {"singletons": self.listed_by.get(name, [])}
+        self.change(self.fleet.placement_shown(raw | {"status": status}))
+
+    def goal(self, name: str = "dock", **content: Any) -> None:
+        raw = goal(name, **content)
+        kept = self.sources.get(name, {})
+        self.sources[name] = raw | {field: value for field, value in kept.items() if field == "status"}
+        self._show(name)
+
+    def goal_gone(self, name: str = "dock") -> None:
+        self.sources.pop(name)
+        super().goal_gone(name)
+
+    def _show(self, name: str) -> None:
+        self.change(self.fleet.object_shown(self.sources[name], GOALS))
+        self.due.add(self.statuses.source_shown(self.sources[name], GOALS))
+
+    def status(self, name: str = "dock") -> Any:
+        return self.sources[name].get("status")
+
+    def sync(self) -> list[str]:
+        """Write what is due until nothing is; the writes."""
+        self.writes = []
+        while sources := self.settle().singletons:
+            for source in sorted(sources):
+                self.act(source)
+            for name, placement in self.placements.items():
+                entries = self.statuses.singletons(f"site/{name}")
+                if entries != self.listed_by.get(name, []):
+                    self.listed_by[name] = entries
+                    self.writes.append(f"{name} lists {' '.join(each['robot'] for each in entries) or 'nothing'}")
+                    if self.fleet.index.placements[f"site/{name}"].terminating:
+                        self.terminate(name)
+                    else:
+                        self.placement(name, **placement)
+        return self.writes
+
+    def act(self, source: SourceKey) -> None:
+        match self.statuses.singleton_plan(source):
+            case Patch((test, change)):
+                raw = self.sources[source.name]
+                assert test == {"op": "test", "path": "/metadata/uid", "value": raw["metadata"]["uid"]}
+                assert change["path"] == "/status"
+                listed = {each["source"] for entries in self.listed_by.values() for each in entries}
+                assert f"{GOALS}/{source.name}" in listed, "a status is written before it is listed"
+                self.writes.append(f"{source.name} {change['op']}")
+                self.sources[source.name] = {name: value for name, value in raw.items() if name != "status"}
+                if change["op"] == "add":
+                    self.sources[source.name]["status"] = change["value"]
+                    self.due.add(self.statuses.source_shown(self.sources[source.name], GOALS))
+                else:
+                    self.due.add(self.statuses.singleton_removed(self.sources[source.name], GOALS))
+            case Read(place):
+                self.due.add(self.statuses.replica_shown(place, self.raws[place]))
+
+    def successor(self) -> "Singles":
+        """What a new leader finds."""
+        new = Singles()
+        new.sources, new.listed_by = self.sources, self.listed_by
+        for name, robot in self.fleet.index.robots.items():
+            new.robot(name, **robot.labels)
+        for name, spec in self.placements.items():
+            new.placement(name, **spec)
+        for name in self.sources:
+            new._show(name)
+        for place, raw in self.raws.items():
+            new.show(place, raw)
+        for name in (*Input, GOALS):
+            new.due.add(new.statuses.listed(name))
+        return new
+
+
+def world(*robots: str, **spec: Any) -> Singles:
+    found = Singles(*(robots or ("r1",)))
+    found.placement(**spec)
+    found.goal()
+    return found
+
+
+def test_F6_2_the_status_of_the_one_replica_is_copied_after_it_is_listed():
+    found = world()
+    assert found.sync() == []
+    found.replica("r1", READY)
+    assert found.statuses.singleton_plan(SOURCE) == Record("site/all")
+    assert found.sync() == ["all lists r1", "dock add"]
+    assert found.status() == READY
+    assert found.listed_by == {"all": [ENTRY]}
+    found.replica("r1", DRIVING)
+    assert found.sync() == ["dock add"]
+    assert found.status() == DRIVING
+    assert found.successor().sync() == []
+
+
+def test_F6_2_without_a_singleton_placement_nothing_is_written():
+    found = Singles("r1")
+    found.placement(statusReturn="PerRobot")
+    found.goal()
+    found.replica("r1", READY)
+    assert found.sync() == []
+    assert found.statuses.singletons("site/all") == []
+    assert found.statuses.singleton_plan(SOURCE) == Nothing()
+
+
+def test_F6_2_with_two_robots_what_was_written_is_removed_and_comes_back_with_one():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.robot("r2")
+    assert found.sync() == ["dock remove", "all lists nothing"]
+    assert found.status() is None
+    found.replica("r1", DRIVING)
+    found.replica("r2", READY)
+    assert found.sync() == []
+    found.robot_gone("r2")
+    assert found.settle().singletons == {SOURCE}
+    assert found.statuses.singleton_plan(SOURCE) == Read(key("r1"))
+    found.due.singletons.add(SOURCE)
+    assert found.sync() == ["all lists r1", "dock add"]
+    assert found.status() == DRIVING
+
+
+@pytest.mark.parametrize("change", ["robot", "selection", "placement", "return"])
+def test_F6_2_what_was_written_is_removed_also_after_downtime(change):
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    new = found.successor() if change == "robot" else found
+    match change:
+        case "robot":
+            for name in ("r2", "r3"):
+                new.change(new.fleet.robot_shown(raw_robot(name)))
+        case "selection":
+            new.placement(robotSelectors=[])
+        case "placement":
+            new.terminate()
+        case _:
+            new.placement(statusReturn="PerRobot")
+    after = new if change == "robot" else found.successor() if change != "placement" else new
+    assert after.sync() == ["dock remove", "all lists nothing"]
+    assert after.status() is None
+    assert after.sync() == []
+
+
+def test_F6_2_a_status_that_is_not_ours_stays():
+    found = world("r1", "r2")
+    found.goal()
+    found.sources["dock"]["status"] = {"theirs": True}
+    found._show("dock")
+    assert found.sync() == []
+    assert found.status() == {"theirs": True}
+
+
+def test_F6_2_another_robot_is_listed_before_its_status_is_written():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.robot("r2")
+    found.replica("r2", DRIVING)
+    found.robot_gone("r1")
+    assert found.sync() == ["all lists r2", "dock add"]
+    assert found.status() == DRIVING
+
+
+def test_F6_2_the_status_of_another_robot_does_not_stay_for_one_that_has_none():
+    found = world(robotSelectors=[], robotNames=["r1"])
+    found.robot("r2")
+    found.replica("r1", READY)
+    found.sync()
+    found.placement(robotSelectors=[], robotNames=["r2"])
+    assert found.sync() == ["dock remove", "all lists nothing"]
+    found.replica("r2")
+    assert found.sync() == []
+    found.replica("r2", DRIVING)
+    assert found.sync() == ["all lists r2", "dock add"]
+
+
+@pytest.mark.parametrize("status", [None, {}, "odd"])
+def test_F6_2_a_replica_that_is_made_anew_wipes_nothing(status):
+    found = world()
+    place = found.replica("r1", READY)
+    found.sync()
+    found.replica_gone(place)
+    assert found.sync() == []
+    found.replica("r1", status)
+    assert found.sync() == []
+    assert found.status() == READY
+    found.replica("r1", DRIVING)
+    assert found.sync() == ["dock add"]
+
+
+def test_F6_2_placements_hand_a_source_over_without_wiping_it():
+    found = world()
+    found.placement("next")
+    found.replica("r1", READY)
+    assert found.sync() == ["all lists r1", "dock add"]
+    found.placement(robotSelectors=[])
+    assert found.sync() == ["next lists r1", "all lists nothing"]
+    assert found.status() == READY
+    found.placement("last")
+    found.placement("next", robotSelectors=[])
+    found.replica("r1")
+    assert found.sync() == ["last lists r1", "next lists nothing"]
+    assert found.status() == READY
+
+
+def test_F6_2_a_deleted_source_is_listed_no_longer():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.goal_gone()
+    assert found.sync() == ["all lists nothing"]
+    assert found.statuses.source_gone(SOURCE) == Due()
+
+
+def test_F6_2_a_source_that_is_made_anew_is_written_by_its_own_uid():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    raw = goal()
+    raw["metadata"]["uid"] = "another"
+    found.sources["dock"] = raw
+    found._show("dock")
+    assert found.sync() == ["dock add"]
+
+
+def test_F6_2_a_kind_without_the_subresource_is_refused():
+    found = Singles("r1", kind=replace(KIND, has_status=False))
+    found.placement()
+    found.goal()
+    found.replica("r1", READY)
+    assert found.sync() == []
+    plan = found.statuses.singleton_plan(SOURCE)
+    assert plan == Blocked(Reason.REFUSED, f"{GOALS} has no status subresource")
+
+
+def test_F6_2_where_the_subresource_is_gone_nothing_is_left_to_remove():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.change(found.fleet.kind_shown(replace(KIND, has_status=False)))
+    found.placement(robotSelectors=[])
+    assert found.sync() == ["all lists nothing"]
+
+
+def test_F6_2_a_status_that_cannot_be_copied_is_refused():
+    found = world()
+    deep: Any = 1
+    for _ in range(201):
+        deep = [deep]
+    found.replica("r1", {"deep": deep})
+    assert found.statuses.singleton_plan(SOURCE) == Blocked(
+        Reason.REFUSED, "the status is nested more than 200 levels deep"
+    )
+
+
+def test_F6_2_beyond_500_sources_it_is_refused():
+    found = Singles("r1")
+    found.placement()
+    for number in range(502):
+        found.goal(f"g{number:03}")
+        found.replica("r1", READY, name=f"g{number:03}")
+    assert len(found.sync()) == 501
+    assert len(found.listed_by["all"]) == 500
+    refused = SourceKey(GOALS, "site", "g500")
+    message = "status.singletons of site/all has 500 sources; no more are allowed"
+    assert found.statuses.singleton_plan(refused) == Blocked(Reason.REFUSED, message)
+    assert found.status("g500") is None
+    found.goal_gone("g007")
+    assert found.sync() == [f"all lists {' '.join(['r1'] * 500)}", "g500 add"]
+
+
+def test_F6_2_where_another_placement_has_no_room_the_status_is_removed_and_refused():
+    found = Singles("r1")
+    found.placement(resources=[{"group": "lab.example.com", "resource": "goals", "names": ["dock"]}])
+    found.goal()
+    found.replica("r1", READY)
+    found.sync()
+    found.listed_by["next"] = [{"source": f"{GOALS}/x{number}", "robot": "r1"} for number in range(500)]
+    found.placement("next")
+    for number in range(500):
+        found.goal(f"x{number}", status=DRIVING)
+        found.replica("r1", DRIVING, name=f"x{number}")
+    found.terminate()
+    found.settle()
+    plan = found.statuses.singleton_plan(SOURCE)
+    assert isinstance(plan, Patch)
+    assert plan.operations[1]["op"] == "remove"
+    assert found.statuses.singletons("site/all") == [ENTRY]
+    found.act(SOURCE)
+    assert found.statuses.singletons("site/all") == []
+    assert isinstance(found.statuses.singleton_plan(SOURCE), Blocked)
+
+
+def test_F6_2_what_a_server_makes_of_a_removal_is_removed_once():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.placement(robotSelectors=[])
+    found.settle()
+    assert isinstance(found.statuses.singleton_plan(SOURCE), Patch)
+    defaulted = found.sources["dock"] | {"status": {"phase": "Unknown"}}
+    found.due.add(found.statuses.singleton_removed(defaulted, GOALS))
+    assert found.statuses.singleton_plan(SOURCE) == Nothing()
+    assert found.statuses.singletons("site/all") == []
+    found.due.add(found.statuses.source_shown(defaulted, GOALS))
+    assert found.statuses.singleton_plan(SOURCE) == Nothing()
+    found.due.add(found.statuses.source_shown(found.sources["dock"], GOALS))
+    assert isinstance(found.statuses.singleton_plan(SOURCE), Patch)
+
+
+def test_F6_2_a_template_has_no_status_to_write():
+    found = Singles("r1")
+    template = {"name": "t", "group": "lab.example.com", "resource": "goals", "object": {"spec": {}}}
+    found.placement(templates=[template], resources=[])
+    source = next(iter(found.fleet.index.sources_of("site/all")))
+    assert found.statuses.singleton_plan(source) == Nothing()
+    assert found.statuses.singletons("site/all") == []
+
+
+def test_F2_2_a_placement_that_must_not_place_a_kind_chooses_nothing():
+    found = Singles("r1", kind=replace(KIND, namespaced=False))
+    found.placement()
+    found.goal()
+    found.sync()
+    assert found.statuses.singletons("site/all") == []
+
+
+def test_what_becomes_a_replica_is_no_source_any_more():
+    found = world()
+    raw = goal()
+    raw["metadata"]["labels"] = {"cloudrobotics.com/robot-name": "r1"}
+    assert found.statuses.source_shown(raw, GOALS).singletons == {SOURCE}
+    assert found.statuses.source_shown(raw, GOALS).singletons == set()
+
+
+@pytest.mark.parametrize("dead", [Input.ROBOTS, Input.PLACEMENTS, GOALS])
+def test_F1_1_nothing_is_removed_because_something_cannot_be_seen(dead):
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.robot("r2")
+    found.change(found.fleet.served(dead, is_served=False))
+    assert found.sync() == []
+    assert found.statuses.singleton_plan(SOURCE) == Wait(f"{dead} is not served")
+    found.change(found.fleet.served(dead, is_served=True))
+    found.due.singletons.add(SOURCE)
+    assert found.sync() == ["dock remove", "all lists nothing"]
+
+
+def test_F2_3_the_sources_of_a_kind_that_is_gone_stay_listed():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.change(found.fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_SERVED, message="gone")))
+    found.robot("r2")
+    assert found.sync() == []
+    assert found.statuses.singleton_plan(SOURCE) == Wait(f"{GOALS} is not served")
+    other = SourceKey("others.lab.example.com", "site", "x")
+    assert found.statuses.singleton_plan(other) == Wait("others.lab.example.com is not listed")
+    found.listed_by["all"] = [{"source": "others.lab.example.com/x", "robot": "r1"}]
+    found.placement()
+    assert found.sync() == []
+
+
+def test_F5_2_without_robots_nothing_is_removed_unless_the_placement_is_deleted():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.robot_gone("r1")
+    assert found.sync() == []
+    assert found.statuses.singleton_plan(SOURCE) == Wait("there are no Robots")
+    found.terminate()
+    assert found.sync() == ["dock remove", "all lists nothing"]
+
+
+def test_F1_1_a_placement_that_cannot_be_read_by_a_new_leader_keeps_its_statuses():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.placements["all"] = {"expand": "odd"}
+    new = found.successor()
+    assert new.sync() == []
+    assert new.statuses.singleton_plan(SOURCE) == Wait("a placement that lists it cannot be read")
+
+
+@pytest.mark.parametrize("entries", [None, "odd", [1, None], [{}], [{"source": 1}], [{"source": f"{GOALS}/dock"}]])
+def test_entries_that_nobody_can_read_are_dropped(entries):
+    found = world("r1", "r2")
+    found.listed_by["all"] = entries
+    found.placement()
+    found.settle()
+    assert found.statuses.singletons("site/all") in (
+        [],
+        [{"source": "None", "robot": ""}],
+        [{"source": "1", "robot": ""}],
+    )
+
+
+def test_a_placement_that_vanishes_lists_nothing():
+    found = world()
+    found.replica("r1", READY)
+    found.sync()
+    found.placement_gone()
+    assert found.settle().singletons == {SOURCE}
+    assert found.statuses.singleton_plan(SOURCE) == Nothing()
+
+
+ROBOTS, GOAL_NAMES = st.sampled_from(["r1", "r2"]), st.sampled_from(["dock", "lift"])
+EVENTS = st.one_of(
+    st.tuples(st.just("robot"), ROBOTS),
+    st.tuples(st.just("gone"), ROBOTS),
+    st.tuples(
+        st.just("placement"), st.sampled_from(["all", "next"]), st.sampled_from(["Singleton", "PerRobot"]), ROBOTS
+    ),
+    st.tuples(st.just("everyone"), st.sampled_from(["all", "next"])),
+    st.tuples(st.just("terminate"), st.sampled_from(["all", "next"])),
+    st.tuples(st.just("goal"), GOAL_NAMES),
+    st.tuples(st.just("goal_gone"), GOAL_NAMES),
+    st.tuples(st.just("status"), ROBOTS, GOAL_NAMES, st.sampled_from([None, READY, DRIVING])),
+    st.tuples(st.just("lost"), ROBOTS, GOAL_NAMES),
+    st.tuples(st.just("sync")),
+)
+
+
+def happen(found: Singles, event: Any) -> None:
+    match event:
+        case ("robot", name):
+            found.robot(name)
+        case ("gone", name):
+            found.robot_gone(name)
+        case ("placement", name, how, robot):
+            found.placement(name, statusReturn=how, robotSelectors=[], robotNames=[robot])
+        case ("everyone", name):
+            found.placement(name)
+        case ("terminate", name):
+            if name in found.placements:
+                found.terminate(name)
+        case ("goal", name):
+            found.goal(name)
+        case ("goal_gone", name):
+            if name in found.sources:
+                found.goal_gone(name)
+        case ("status", robot, name, status):
+            if found.fleet.wanted(key(robot, name=name)) is not None:
+                found.replica(robot, status, name=name)
+        case ("lost", robot, name):
+            if key(robot, name=name) in found.raws:
+                found.replica_gone(key(robot, name=name))
+        case _:
+            found.sync()
+
+
+@settings(max_examples=200)
+@given(st.lists(EVENTS, max_size=25))
+def test_F6_2_after_whatever_happened_a_source_has_the_status_of_its_only_robot_or_none(events):
+    found = Singles("r1")
+    found.placement()
+    found.goal()
+    for event in events:
+        happen(found, event)
+    found.sync()
+    assert found.sync() == []
+    index = found.fleet.index
+    for name in found.sources:
+        texts = index.placements_of(SourceKey(GOALS, "site", name))
+        singles = [text for text in texts if index.placements[text].singleton]
+        robots = {robot for text in singles for robot in index.robots_of(text)}
+        if len(robots) == 1:
+            raw = found.raws.get(key(min(robots), name=name), {})
+            assert found.status(name) == raw["status"] if raw.get("status") else True
+            listing = [
+                each for entries in found.listed_by.values() for each in entries if each["source"].endswith(name)
+            ]
+            assert len(listing) <= 1
+            assert bool(listing) is (found.status(name) is not None)
+        elif index.robots:
+            assert found.status(name) is None
