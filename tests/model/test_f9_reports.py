@@ -347,6 +347,46 @@ def test_F9_5_a_replica_that_goes_leaves_the_report_and_one_that_is_made_anew_is
         assert acked(world, (second, 1))
 
 
+def test_F9_5_a_replica_that_is_made_anew_is_not_acknowledged_by_what_the_former_was() -> None:
+    with fleet() as world:
+        world.start()
+        place(world, "dock")
+        world.pass_time(30)
+        world.inject("robot", INTERNAL_ERROR, verb="delete", part="/goals/", times=math.inf, seconds=300)
+        world.cloud.delete(f"dock-{ROBOT}")
+        uid = place(world, "dock")
+        world.pass_time(200)
+        assert spec_of(world)["applied"] == {}
+        world.pass_time(300)
+        assert acked(world, (uid, 1))
+
+
+def test_F9_5_a_stamp_that_somebody_changes_unmakes_no_acknowledgement() -> None:
+    with fleet() as world:
+        world.start()
+        uid = place(world, "dock")
+        world.pass_time(30)
+        world.stop()
+        world.robot.annotate(f"dock-{ROBOT}", {f"{OURS}applied": "{}"})
+        world.inject("robot", INTERNAL_ERROR, verb="update", part="/goals/", times=math.inf)
+        world.start()
+        world.pass_time(400)
+        assert acked(world, (uid, 1))
+
+
+def test_F9_5_a_replica_that_terminates_is_not_reported_any_more() -> None:
+    with fleet() as world:
+        world.start()
+        uid, other = place(world, "dock"), place(world, "gate")
+        world.cloud.finalize(f"gate-{ROBOT}", "keeps/it")
+        world.pass_time(30)
+        assert acked(world, (uid, 1), (other, 1))
+        world.cloud.delete(f"gate-{ROBOT}")
+        world.pass_time(30)
+        assert f"gate-{ROBOT}" in world.cloud.objects()
+        assert acked(world, (uid, 1))
+
+
 @pytest.mark.parametrize("drift", ["revert", "keep"])
 def test_F9_5_a_local_change_that_is_kept_or_reverted_counts_as_applied(drift: str) -> None:
     with fleet(kinds={"goals": {"filtered": "true", "drift": drift}}) as world:
@@ -402,6 +442,23 @@ def test_F9_5_nothing_is_reported_before_the_lists_are_complete(lost: bool) -> N
         stored = [write.after["spec"]["applied"] for write in world.writes if write.resource == STATES and write.after]
         assert {tuple(found) for found in stored[1:]} == {(PLACEMENT,)}
         assert acked(world, (uid, 1))
+
+
+def test_F9_5_a_list_that_fails_is_waited_for() -> None:
+    with fleet() as world:
+        world.start()
+        uid = place(world, "dock")
+        world.pass_time(30)
+        world.stop()
+        world.lose_database()
+        world.inject("robot", INTERNAL_ERROR, verb="list", part="/goals", times=math.inf, seconds=600)
+        begin = world.clock.now
+        world.start()
+        world.pass_time(600)
+        assert writes(world, since=begin) == []
+        world.pass_time(120)
+        assert acked(world, (uid, 1))
+        assert len(writes(world, since=begin)) == 1
 
 
 def test_F9_5_a_restart_without_the_cloud_forgets_no_acknowledgement() -> None:
@@ -496,4 +553,5 @@ def test_F9_a_copy_that_has_the_reports_name_is_not_written_over() -> None:
         world.pass_time(2 * HOUR)
         assert rule.met == 1
         assert spec_of(world)["robot"] == "theirs"
+        assert len(writes(world)) == 1, "the copy is made, as that of any object"
         assert world.status()["health"] == "healthy"

@@ -4,6 +4,7 @@ import pytest
 
 from tests.model import (
     mutants,
+    mutants_f9,
     mutants_namespaces,
     mutants_s1_s3,
     mutants_s4,
@@ -17,6 +18,7 @@ from tests.model.noticing import noticed
 
 CHAPTERS = (
     mutants,
+    mutants_f9,
     mutants_namespaces,
     mutants_s1_s3,
     mutants_s4,
