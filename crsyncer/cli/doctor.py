@@ -126,9 +126,9 @@ def _local(directory: Path) -> tuple[list[Check], int | None]:
     return [disk, *judge_agent(found)], found["agent"]["pid"]
 
 
-def render(content: Json) -> Iterator[str]:
-    """The report as lines, the verdict first."""
-    yield click.style(_verdict(content), bold=True)
+def render(content: Json, *, what: str = "agent") -> Iterator[str]:
+    """The report as lines, the verdict first. `what` is ready to be started."""
+    yield click.style(_verdict(content, what), bold=True)
     yield ""
     for check in content["checks"]:
         mark = Mark(check["state"])
@@ -146,7 +146,7 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
     return wrap(plain(text), WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
-def _verdict(content: Json) -> str:
+def _verdict(content: Json, what: str) -> str:
     states = [check["state"] for check in content["checks"]]
     kinds = [(states.count(mark), word) for mark, word in ((Mark.FAIL, "failure"), (Mark.WARN, "warning"))]
     parts = [count(number, word) for number, word in kinds if number]
@@ -154,6 +154,6 @@ def _verdict(content: Json) -> str:
         parts.append(f"{unknown} unknown")
     rest = ", ".join(parts) or "all ok"
     ready = content["health"] == "healthy" and content["agent"]["state"] == "stopped"
-    verdict = "READY: the agent can be started" if ready else content["health"].upper()
+    verdict = f"READY: the {what} can be started" if ready else content["health"].upper()
     doubt = ", as far as could be checked" if ready and unknown else ""
     return f"{verdict}{doubt}: {count(len(states), 'check')}, {rest}."

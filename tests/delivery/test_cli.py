@@ -22,7 +22,7 @@ COMMANDS = [
     *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "api", "crds", "mutate", "release"),
     *("fleet", "demo", "sandbox"),
 ]
-FLEET = ["crds", "explain", "plan", "release", "render", "status"]
+FLEET = ["crds", "doctor", "explain", "plan", "release", "render", "status"]
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), *(["fleet", name] for name in FLEET)])

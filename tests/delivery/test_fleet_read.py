@@ -8,7 +8,7 @@ from crsyncer.cli.fleet.fleet_screen import exit_code, render
 from crsyncer.core.model import Json
 from tests.delivery.command_line import crsyncer, write_kubeconfig
 
-READING = [("status",), ("plan",), ("explain", "nav", "--robot", "r1"), ("release", "--all")]
+READING = [("status",), ("plan",), ("explain", "nav", "--robot", "r1"), ("release", "--all"), ("doctor",)]
 
 
 @pytest.mark.parametrize("words", READING)
@@ -39,6 +39,17 @@ def test_a_cloud_that_does_not_answer_is_offline_to_status(tmp_path):
     assert done.returncode == 11, done.stderr
     content = json.loads(done.stdout)
     assert (content["health"], content["controller"]["state"], content["robots"]["all"]) == ("offline", None, None)
+    assert crsyncer(*words).stdout.startswith("OFFLINE: ")
+
+
+def test_a_cloud_that_does_not_answer_is_offline_to_doctor(tmp_path):
+    kubeconfig = write_kubeconfig(tmp_path / "cloud.yaml")
+    kubeconfig.chmod(0o600)
+    words = ("fleet", "doctor", "--cloud-kubeconfig", kubeconfig)
+    done = crsyncer(*words, "--json")
+    assert done.returncode == 11, done.stderr
+    checks = {each["name"]: each["state"] for each in json.loads(done.stdout)["checks"]}
+    assert checks == {"login": "ok", "server": "fail"}
     assert crsyncer(*words).stdout.startswith("OFFLINE: ")
 
 

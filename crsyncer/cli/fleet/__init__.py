@@ -8,14 +8,15 @@ import click
 from crsyncer.cli.lazy import LazyGroup
 
 _COMMANDS = {
+    "run": "Run the controller in the foreground.",
     "status": "Which robots have what, and if something is wrong, what do I do?",
     "explain": "Why is each replica of a placement for a robot as it is?",
+    "plan": "Print every write of a replica that would follow, also from an edit.",
+    "render": "Print the objects that a placement makes for a robot.",
+    "release": "Let the controller remove what it holds back for a human.",
+    "doctor": "Is everything set up for the controller, and if not, what do I do?",
     "crds": "Print the CRDs of the fleet.",
     "manifests": "Print what the fleet controller needs in the cloud.",
-    "plan": "Print every write of a replica that would follow, also from an edit.",
-    "release": "Let the controller remove what it holds back for a human.",
-    "render": "Print the objects that a placement makes for a robot.",
-    "run": "Run the controller in the foreground.",
 }
 """Each command, which is an object `fleet_NAME` in a module of that name, and its line in the help."""
 

@@ -38,6 +38,8 @@ class WholeFleet:
     decisions: list[Decision] = field(default_factory=list)
     marked: list[tuple[str, str, str]] = field(default_factory=list)
     """Kind, namespace and name of what has our label and is no replica."""
+    acted: set[str] = field(default_factory=set)
+    """Kinds without a CRD of which something in the cloud has written the status of a source."""
     failures: list[SyncError] = field(default_factory=list)
     """What could not be listed; what depends on it is not known."""
 
@@ -140,3 +142,10 @@ async def _show_objects(send: Send, found: WholeFleet, kind: PlacedKind) -> None
             found.fleet.object_shown(raw, kind.resource)
             if selector == SOURCE and row_of(raw, kind.resource) is None:
                 found.marked.append((kind.resource, metadata.get("namespace") or "", metadata["name"]))
+            if selector != SOURCE and raw.get("status") and is_built_in(kind):
+                found.acted.add(kind.resource)
+
+
+def is_built_in(kind: PlacedKind) -> bool:
+    """Whether a kind comes with Kubernetes: such API groups have one word, or are of k8s.io."""
+    return "." not in kind.group or kind.group.endswith(".k8s.io")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -99,6 +99,18 @@ async def examine(logins: Mapping[Side, LoadLogin], set_up: SetUp, *, seconds: f
     return [check for side in Side for check in checks[side]]
 
 
+async def examine_server(load: LoadLogin, set_up: SetUp, *, seconds: float) -> list[Check]:
+    """The checks of the cloud's login, certificates and clock alone, within `seconds`."""
+    checks: list[Check] = []
+    cloud = _SideChecks(Side.CLOUD, set_up, checks=checks)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            if (login := await cloud.login(load)) is not None:
+                async with aclosing(login):
+                    await cloud.server(login)
+    return checks
+
+
 class _SideChecks:
     """Asks one side and adds the results to `checks`."""
 
@@ -112,10 +124,10 @@ class _SideChecks:
         """Make every check for which there is an answer until the deadline, in event loop time."""
         try:
             async with asyncio.timeout_at(deadline):
-                login = await self._login(load)
+                login = await self.login(load)
                 if login is not None:
                     async with aclosing(login):
-                        if await self._server(login):
+                        if await self.server(login):
                             await self._kinds()
         except TimeoutError:
             self._add("time", Mark.UNKNOWN, "some checks had no answer in time", "the side is slow: try again")
@@ -126,7 +138,7 @@ class _SideChecks:
     def _add(self, name: str, state: Mark, message: str, hint: str = "", *, health: str = "") -> None:
         self._checks.append(Check(name, state, message, hint, self._side, health=health))
 
-    async def _login(self, load: LoadLogin) -> LoadedLogin | None:
+    async def login(self, load: LoadLogin) -> LoadedLogin | None:
         """Load the login and check it; None where it cannot be used."""
         try:
             async with asyncio.timeout(_LOGIN_SECONDS):
@@ -148,7 +160,7 @@ class _SideChecks:
         self._request = login.request
         return login
 
-    async def _server(self, login: LoadedLogin) -> bool:
+    async def server(self, login: LoadedLogin) -> bool:
         """Whether the server answers; also checks the dates of all certificates, a usual cause of failure."""
         certificate: Validity | BaseException | None = None
         answer: Reply | BaseException

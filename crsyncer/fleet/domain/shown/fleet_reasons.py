@@ -20,6 +20,7 @@ _UNRESOLVED = {
     " SyncPolicy there that says the same",
     "NotAllowed": "move the placement into the controller's namespace: only placements there may select cluster-scoped"
     " objects",
+    "NotListed": "crsyncer fleet doctor names the right that is missing",
     "BadExpression": "correct readyWhen, or install the extra `expressions` where the controller runs",
 }
 _UNCOLLECTED = {

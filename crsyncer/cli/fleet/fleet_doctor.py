@@ -1,0 +1,160 @@
+"""`crsyncer fleet doctor`: is everything set up for the fleet controller, and if not, what do I do?"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud
+from crsyncer.cli.output import output_options, show
+from crsyncer.core.model import Side
+from crsyncer.errors import ConfigError, SyncError
+
+if TYPE_CHECKING:
+    from crsyncer.adapters.config import FleetSettings
+    from crsyncer.console.set_up.doctor_report import Check
+    from crsyncer.fleet.rights import Right
+    from crsyncer.ports import Send
+
+_SERVER_SECONDS = 14.0
+_AT_ONCE = 16
+"""Requests under way at a time."""
+
+
+@click.command("doctor", params=cloud_options())
+@output_options
+def fleet_doctor(output: str, **flags: Any) -> int:
+    """Is everything set up for the fleet controller, and if not, what do I do?
+
+    Checks the login, certificates and clock, the CRDs, the Lease, the rights by access reviews, Robots and their
+    properties, the kinds and placements, and looks for objects that nobody cares for. Reads every object of the placed
+    kinds and changes nothing. The rights are those of the account that asks: run it with the controller's.
+
+    Exit codes: 12 attention (a check fails), else 13 no controller runs, else 10 degraded (a warning), 11 offline (the
+    cloud does not answer), 0 healthy; 1 error, 2 usage.
+    """
+    settings = load_cloud(flags)
+
+    import asyncio  # slow; `--help` and usage errors must stay fast
+
+    from crsyncer.cli.doctor import render
+    from crsyncer.console.set_up.doctor_report import document, exit_code
+
+    checks, is_running = asyncio.run(_examine(settings))
+    content = document(checks, pid=0 if is_running else None)
+    names = ["/".join(filter(None, (check["name"], check["resource"]))) for check in content["checks"]]
+    show(content, output, names=names, text=lambda: "\n".join(render(content, what="controller")))
+    return exit_code(content)
+
+
+async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
+    """All checks, and whether a controller runs; of a cloud that does not answer only that."""
+    import time
+    from functools import partial
+
+    from crsyncer.adapters.expressions import Expressions
+    from crsyncer.adapters.kube.visit import KubeVisit
+    from crsyncer.cli.fleet.fleet_checks import judge_leader
+    from crsyncer.cli.fleet.read_facts import read_leader
+    from crsyncer.console.compare import lister
+    from crsyncer.console.set_up.doctor_report import Check, Mark
+    from crsyncer.console.set_up.questions import SetUp, examine_server
+    from crsyncer.core.kinds.namespaces import EVERYWHERE
+
+    login = (settings.cloud_kubeconfig, settings.cloud_context)
+    load = partial(KubeVisit.enter, *login, insecure=settings.insecure_skip_tls_verify)
+    checks = await examine_server(load, SetUp("", EVERYWHERE, time.time, Expressions), seconds=_SERVER_SECONDS)
+    if any(check.state is Mark.FAIL and check.name in ("login", "server") for check in checks):
+        return checks, True  # whether a controller runs is not known
+    async with cloud(settings) as send:
+        date = (await lister.first_answer(send)).date
+        now, is_running = time.time() if date is None else date, True
+        try:
+            leader = await read_leader(send, settings)
+        except SyncError as error:
+            checks.append(
+                Check("controller", Mark.UNKNOWN, f"the Lease cannot be read: {error}", error.hint, Side.CLOUD)
+            )
+        else:
+            checks.append(judge_leader(leader, now, settings.controller_namespace))
+            is_running = leader.is_running(now)
+        checks += await _crds(send)
+        checks += await _fleet(send, settings)
+    return checks, is_running
+
+
+async def _crds(send: "Send") -> list["Check"]:
+    import yaml
+
+    from crsyncer.cli.fleet.fleet_checks import judge_crd
+    from crsyncer.cli.fleet.fleet_crds import KINDS, SCHEMAS
+    from crsyncer.cli.fleet.placed_kinds import read_crd
+
+    shipped = [yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text(encoding="utf-8")) for name in KINDS]
+    return [judge_crd(crd, await read_crd(send, crd["metadata"]["name"])) for crd in shipped]
+
+
+async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
+    """The checks of rights and of the fleet itself; a fleet that cannot be read is one check."""
+    from crsyncer.cli.fleet.fleet_checks import judge_fleet
+    from crsyncer.cli.fleet.read_facts import read_reports
+    from crsyncer.cli.fleet.whole_fleet import load_fleet
+    from crsyncer.console.set_up.doctor_report import Check, Mark
+    from crsyncer.core.requests.calls import Call
+    from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Verdict
+    from crsyncer.fleet.rights import kind_rights, own_rights
+
+    rights = own_rights(
+        controller_namespace=settings.controller_namespace,
+        robots=settings.robots,
+        robots_namespace=settings.robots_namespace,
+    )
+    try:
+        found = await load_fleet(send, settings)
+        reports = await read_reports(send, settings, found.now)
+        namespace = await send(Call("get", "GET", f"/api/v1/namespaces/{PROPERTIES_NAMESPACE}"))
+    except SyncError as error:
+        unread = Check("fleet", Mark.FAIL, f"it cannot be read: {error}", error.hint or "see above", Side.CLOUD)
+        return [*await _rights(send, rights), unread]
+    kinds = [kind for kind in found.fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE]
+    rest = judge_fleet(found, reports, has_properties=namespace.status != 404, expressions=_expressions())
+    return [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest]
+
+
+async def _rights(send: "Send", rights: Iterable["Right"]) -> list["Check"]:
+    """Ask by access reviews for every right."""
+    import asyncio
+
+    from crsyncer.cli.fleet.fleet_checks import judge_rights
+    from crsyncer.core.accounts.access import Act
+    from crsyncer.core.pair.object_calls import access_review
+
+    gate, found = asyncio.Semaphore(_AT_ONCE), dict[str, dict[str, bool | None]]()
+
+    async def ask(act: Act, namespace: str) -> bool | None:
+        try:
+            async with gate:
+                reply = await send(access_review(act, namespace))
+        except SyncError:
+            return None
+        return bool((reply.body.get("status") or {}).get("allowed")) if reply.status == 201 else None
+
+    for right in rights:
+        plural, _, subresource = right.resource.partition("/")
+        resource = f"{plural}.{right.group}".rstrip(".")
+        place = "/".join(filter(None, (resource, subresource, right.namespace)))
+        acts = [Act(verb, right.group, right.resource, next(iter(right.names), "")) for verb in right.verbs]
+        answers = await asyncio.gather(*(ask(act, right.namespace) for act in acts))
+        found.setdefault(place, {}).update(zip(right.verbs, answers, strict=True))
+    return [*judge_rights(found)]
+
+
+def _expressions() -> str:
+    """Why there is no CEL here; empty: there is."""
+    from crsyncer.adapters.expressions import Expressions
+
+    try:
+        Expressions().program("true", {})
+    except ConfigError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,167 @@
+"""What `crsyncer fleet doctor` says of a fleet, judged from values."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from crsyncer.adapters.config import FleetSettings
+from crsyncer.cli.fleet.fleet_checks import judge_crd, judge_fleet, judge_leader, judge_rights
+from crsyncer.cli.fleet.whole_fleet import WholeFleet, is_built_in
+from crsyncer.console.set_up.doctor_report import Check, Mark
+from crsyncer.errors import SyncError
+from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.rollout.decisions import decision_of
+from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.fleet.domain.shown.fleet_facts import Leader
+from crsyncer.fleet.domain.values import Verdict
+from tests.fleet.lossy import World
+from tests.fleet.made import GOALS, KIND, goal, goal_id, raw_placement, raw_robot
+
+NOW = 1_800_000_000.0
+ALL: Any = {"robotSelectors": [{}]}
+
+
+def judged(world: World, *, reports: Reports | None = None, settings: Any = (), **options: Any) -> dict[str, Check]:
+    fields = {name: options.pop(name) for name in ("decisions", "marked", "acted", "failures") if name in options}
+    found = WholeFleet(FleetSettings(**dict(settings)), world.fleet, world.losses, NOW, **fields)
+    options = {"has_properties": True, "expressions": "", **options}
+    checks = [*judge_fleet(found, reports or Reports(robots_namespace="default"), **options)]
+    return {f"{each.name} {each.resource}".strip(): each for each in checks}
+
+
+def test_a_fleet_without_a_fault():
+    found = judged(World(robots=2))
+    assert {each.state for each in found.values()} == {Mark.OK}
+    assert found["robots robots.registry.cloudrobotics.com"].message == "2 robots in namespace default"
+    assert found[f"kind {GOALS}"].message == "1 source selected, 2 replicas"
+    assert found["placement site/all"].message == "1 source for 2 robots"
+
+
+def test_a_robot_whose_name_is_none_is_named():
+    world = World(robots=1)
+    world.do(world.fleet.robot_shown(raw_robot("R.1")))
+    check = judged(world)["robots robots.registry.cloudrobotics.com"]
+    assert (check.state, check.message) == (Mark.WARN, "no robot's name: R.1")
+    none = judged(World(robots=0))
+    assert none["robots robots.registry.cloudrobotics.com"].state is Mark.WARN
+    assert none["placement site/all"].message == "selects no robot"
+
+
+def test_F9_1_robots_that_are_silent_for_a_day_are_named():
+    world, reports = World(robots=8), Reports(robots_namespace="default")
+    for number in range(8):
+        marks: Any = {"labels": {"cloudrobotics.com/robot-name": f"r{number}"}} | {
+            "annotations": {"crsyncer.cloudrobotics.com/robot": f"r{number}"}
+        }
+        metadata = {"name": f"r{number}", "namespace": "default", "uid": "u"} | {
+            "creationTimestamp": f"2027-01-{15 if number == 7 else 7 + number:02}T00:00:00Z"
+        }
+        reports.shown({"metadata": metadata | marks, "spec": {"beat": 1}}, now=NOW)
+    check = judged(world, reports=reports)["reports"]
+    assert (check.state, check.message) == (*(Mark.WARN, "offline for more than a day: r0, r1, r2, r3, r4 and 2 more"),)
+
+
+def test_properties_are_missed_only_where_they_are_used():
+    using = World(raw_placement(**ALL, expand=True), robots=1)
+    assert judged(using, has_properties=False)["properties"].state is Mark.WARN
+    assert judged(using)["properties"].state is Mark.OK
+    assert judged(World(robots=1), has_properties=False)["properties"].message.endswith("no placement needs it")
+
+
+def test_kinds_that_cannot_be_placed_or_listed_fail():
+    world = World(robots=1)
+    world.do(world.fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_PLACEABLE, message="it says nothing")))
+    found = judged(world)
+    assert found[f"kind {GOALS}"].message == "NotPlaceable: it says nothing"
+    assert found["placement site/all"].message == "NotPlaceable: it says nothing"
+    silent = World(robots=1)
+    silent.fleet.listed.discard(GOALS)
+    assert f"kind {GOALS}" not in judged(silent)
+    failed = judged(silent, failures=[SyncError("goals cannot be listed: forbidden")])
+    assert (failed["kind"].state, failed["kind"].message) == (Mark.FAIL, "goals cannot be listed: forbidden")
+
+
+def test_F2_3_controllers_in_the_cloud_that_act_on_a_kind_are_told():
+    assert judged(World(robots=1), acted={GOALS})[f"kind {GOALS}"].state is Mark.WARN
+    groups = {"apps": True, "": True, "policy.k8s.io": True, "lab.example.com": False}
+    assert {group: is_built_in(replace(KIND, group=group)) for group in groups} == groups
+
+
+def test_a_placement_without_sources_or_that_goes_is_told():
+    world = World(robots=1)
+    world.do(world.fleet.object_gone(GOALS, "site", "dock"))
+    assert judged(world)["placement site/all"].message == "selects no source"
+    world.do(world.fleet.placement_shown(raw_placement(**ALL, name="all", terminating=True)))
+    assert judged(world)["placement site/all"].message == "is being deleted, 1 replica left"
+
+
+def test_F3_2_what_has_our_marks_and_is_no_replica_is_named_unless_it_is_handed_over():
+    world = World(robots=1)
+    world.do(world.fleet.object_gone(GOALS, "robot-r0", "dock"))
+    raw = goal(namespace="robot-r0")
+    raw["metadata"]["labels"] = {SOURCE: goal_id()}
+    world.do(world.fleet.object_shown(raw, GOALS))
+    marked = [(GOALS, "robot-r0", "dock"), (GOALS, "robot-r0", "else")]
+    assert judged(world, marked=marked)["marks"].message.endswith(f": {GOALS}/robot-r0/else")
+    assert "marks" not in judged(world, marked=marked[:1])
+
+
+def test_F5_2_replicas_that_no_decision_remembers_are_named():
+    world = World(robots=1)
+    world.do(world.fleet.placement_gone("site", "all"))
+    assert judged(world)["strays"].message.endswith(f": {GOALS}/robot-r0/dock")
+    decision = {"metadata": {"name": "all-0", "namespace": "site"}, "placement": {"name": "all", "uid": "uid-all"}}
+    assert "strays" not in judged(world, decisions=[decision_of(decision)])
+
+
+def test_G1_2_a_namespace_that_too_many_robots_watch_is_told():
+    world = World(raw_placement(**ALL, target="Same"), robots=1)
+    assert "fan-out" not in judged(world)
+    for number in range(3001):
+        world.fleet.robot_shown(raw_robot(f"n{number}"))
+    assert "3002 robots share namespace site: above 49 writes/s" in judged(world)["fan-out"].message
+
+
+def test_expressions_are_missed_only_where_they_are_used():
+    assert "expressions" not in judged(World(robots=1), expressions="missing")
+    using = World(raw_placement(**ALL, readyWhen="true"), robots=1)
+    assert judged(using, expressions="missing")["expressions"].message == "missing; site/all need it"
+    assert judged(using)["expressions"].state is Mark.OK
+
+
+def test_a_controller_that_has_stopped_does_not_count_against_the_set_up():
+    assert judge_leader(Leader("pod-a", NOW - 5), NOW, "fleet").message == "pod-a leads, renewed 5 s ago"
+    stopped = judge_leader(Leader("pod-a", NOW - 50), NOW, "fleet")
+    assert (stopped.state, stopped.health) == (Mark.WARN, "healthy")
+    assert "pod-a held it last, renewed 50 s ago" in stopped.message
+    assert "nobody holds it" in judge_leader(Leader(), NOW, "fleet").message
+
+
+def crd(established: str = "True", schema: Any = 1) -> Any:
+    return {
+        "metadata": {"name": "a.b"},
+        "spec": {"versions": [{"name": "v1", "schema": schema}]},
+        "status": {"conditions": [{"type": "Established", "status": established}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("stored", "mark"),
+    [(None, Mark.FAIL), (crd("False"), Mark.FAIL), (crd(schema=2), Mark.WARN), (crd(), Mark.OK)],
+)
+def test_a_crd_is_installed_established_and_of_this_version(stored, mark):
+    assert judge_crd(crd(), stored).state is mark
+
+
+def test_each_right_that_is_missing_is_named():
+    rights: Any = {
+        "a": {"get": True, "list": True},
+        "b": {"get": False, "list": None},
+        "c": {"get": True, "list": None},
+    }
+    assert [(each.resource, each.state, each.message) for each in judge_rights(rights)] == [
+        ("a", Mark.OK, "may get, list"),
+        ("b", Mark.FAIL, "may not get"),
+        ("c", Mark.UNKNOWN, "no access review of list"),
+    ]
