@@ -26,8 +26,12 @@ class Right:
     """Of which objects alone; empty: of all."""
 
 
-def own_rights(*, controller_namespace: str, robots: str, robots_namespace: str) -> tuple[Right, ...]:
-    """The rights that the controller needs whatever it places. `robots` is the kind of the robots, RESOURCE.GROUP."""
+def own_rights(*, controller_namespace: str, robots: str) -> tuple[Right, ...]:
+    """The rights that the controller needs whatever it places. `robots` is the kind of the robots, RESOURCE.GROUP.
+
+    Robots are read everywhere: their CRD often says that they may be placed, and the controller lists all such kinds to
+    find what placements have left behind (F1.1).
+    """
     plural, _, group = robots.partition(".")
     lease = Right("coordination.k8s.io", "leases", ("get", "update"), controller_namespace, (LEASE,))
     return (
@@ -45,7 +49,7 @@ def own_rights(*, controller_namespace: str, robots: str, robots_namespace: str)
         ),
         Right("", "namespaces", ("get",), names=("kube-system",)),  # its uid tells which cluster this is (S8.1)
         Right("", "namespaces", ("create",)),  # of robots, where they are missing (F5.5)
-        Right(group, plural, _READ, robots_namespace),
+        Right(group, plural, _READ),
         Right("", "configmaps", _READ, PROPERTIES_NAMESPACE),
         lease,
         replace(lease, verbs=("create",), names=()),  # RBAC does not know the name of what is created

@@ -78,7 +78,7 @@ def test_F2_5_the_controller_has_exactly_the_rights_for_what_it_does():
         ("", f"robotsyncstates.{FLEET}", ""): READ,
         ("", "namespaces", "kube-system"): "get",
         ("", "namespaces", ""): "create",
-        ("default", "robots.registry.cloudrobotics.com", ""): READ,
+        ("", "robots.registry.cloudrobotics.com", ""): READ,
         ("crsyncer-properties", "configmaps", ""): READ,
         ("crsyncer-fleet", "leases.coordination.k8s.io", "crsyncer-fleet"): "get update",
         ("crsyncer-fleet", "leases.coordination.k8s.io", ""): "create",

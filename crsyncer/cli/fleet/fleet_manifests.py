@@ -101,11 +101,8 @@ def _places(namespace: str) -> Iterator[Manifest]:
 
 def _roles(kinds: Sequence[PlacedKind], namespace: str) -> Iterator[Manifest]:
     """Roles and their bindings: in single namespaces where that is enough."""
-    rights = own_rights(
-        controller_namespace=namespace,
-        robots=str(FLEET_OPTIONS["robots.resource"].show_default),
-        robots_namespace=str(FLEET_OPTIONS["robots.namespace"].show_default),
-    )
+    robots = str(FLEET_OPTIONS["robots.resource"].show_default)
+    rights = own_rights(controller_namespace=namespace, robots=robots)
     places: dict[str, list[Right]] = {}
     for right in rights:
         places.setdefault(right.namespace, []).append(right)
