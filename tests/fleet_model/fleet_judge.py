@@ -70,6 +70,8 @@ class FleetJudge:
     _trouble: tuple[float, float] | None = None
     """When a link was ill first, and last."""
     _ill: bool = False
+    _former: deque[tuple[float, Json]] = field(default_factory=lambda: deque(maxlen=50))
+    """Decisions before they were changed, and when: a write may be on its way that they announced."""
 
     def __post_init__(self) -> None:
         self.world.server.storage.listeners.append(self._changed)
@@ -78,6 +80,8 @@ class FleetJudge:
         if change.resource == LEASES and not self._writing:
             self._tampered = self.world.clock.now
         raw = change.after or change.before
+        if change.resource == DECISIONS and change.before is not None:
+            self._former.append((self.world.clock.now, change.before))
         if raw is None or change.resource in _OWN or (change.resource not in _INPUTS and is_replica(raw)):
             return
         self._moments.append(Moment(self.world.clock.now, self.world.server.storage.snapshot().objects))
@@ -259,7 +263,9 @@ class FleetJudge:
 
     def _decided(self, uid: str) -> set[str]:
         """The robots that a placement's Decisions list."""
-        decisions = [each for each in self.world.stored(DECISIONS).values() if each["placement"]["uid"] == uid]
+        stored = [*self.world.stored(DECISIONS).values()]
+        stored += [each for time, each in self._former if time > self.world.clock.now - _SEEN_SECONDS]
+        decisions = [each for each in stored if each["placement"]["uid"] == uid]
         return {robot["name"] for each in decisions for robot in each["robots"]}
 
     # What is there in the end

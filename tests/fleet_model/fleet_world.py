@@ -160,11 +160,13 @@ class FleetWorld:
             last = self.clock.now if len(self.written()) > done else last
             assert self.troubles == [], "\n".join(self.troubles)
 
-    def agree(self) -> None:
-        """Settle, and assert that all replicas are as they shall be."""
+    def agree(self, *, seconds: float = 600.0) -> None:
+        """Let time pass until all replicas are as they shall be, and nothing more is written."""
+        deadline = self.clock.now + seconds
         self.settle()
-        wrong = self.judge.disagreements()
-        assert wrong == [], "\n".join(wrong)
+        while wrong := self.judge.disagreements():
+            assert self.clock.now < deadline, "\n".join(wrong)
+            self.settle()
 
     # The controllers
 
@@ -197,6 +199,8 @@ class FleetWorld:
     def kill(self, name: str = "a") -> None:
         """Kill a controller, here and now."""
         if (process := self.processes.pop(name, None)) is not None:
+            if process.ended is not None:
+                self.ends.append((name, process.ended))
             process.die()
             process.buried = True
             self.clock.end(list(process.tasks))
@@ -247,8 +251,6 @@ class FleetWorld:
     def _bury(self) -> None:
         for name, process in list(self.processes.items()):
             if process.dead or process.task.done():
-                if process.ended is not None:
-                    self.ends.append((name, process.ended))
                 self.kill(name)
 
     # Users

@@ -1,0 +1,103 @@
+"""A leader writes nothing before it has seen all, and nothing of what it cannot see (F1.1)."""
+
+import pytest
+
+from crsyncer.ports import Reply
+from tests.fleet_model.controlling import control, fleet
+from tests.fleet_model.fleet_world import INVENTORY_KIND, FleetWorld, placing
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
+from tests.model.weather import Fate
+
+INPUTS = {
+    "robots": "/robots",
+    "placements": "/robotplacements",
+    "decisions": "/robotplacementdecisions",
+    "strips": "/fieldstrips",
+    "properties": "/namespaces/crsyncer-properties/configmaps",
+}
+ANSWERS = (FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, Fate.LOST)
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda each: str(getattr(each, "status", each)))
+@pytest.mark.parametrize("part", INPUTS.values(), ids=INPUTS)
+def test_F1_1_without_a_list_of_an_input_a_new_leader_writes_no_replica(part: str, answer: Reply | Fate) -> None:
+    with fleet() as world:
+        world.kill("a")
+        world.lose_robots("r3")
+        world.cloud.set("dock", spec={"x": 2})
+        world.source("lift")
+        rule = world.inject(answer, part=part, times=1_000_000, seconds=150)
+        world.start("a")
+        began = world.clock.now
+        world.pass_time(145)
+        assert rule.met
+        assert world.written(began, resource="goals") == []
+        world.agree()
+        assert world.specs()["robot-r1/dock"] == {"x": 2}
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda each: str(getattr(each, "status", each)))
+@pytest.mark.parametrize("part", [*INPUTS.values(), "/goals"], ids=[*INPUTS, "sources"])
+def test_F1_1_F5_2_what_cannot_be_listed_any_more_removes_nothing(part: str, answer: Reply | Fate) -> None:
+    with fleet() as world:
+        began = world.clock.now
+        for verb in ("list", "watch"):
+            world.inject(answer, verb=verb, part=part, times=1_000_000, seconds=400, standing=True)
+        world.cloud.compact()
+        world.weather["a"].ends = 20
+        world.source("lift")
+        world.robots("r4")
+        world.pass_time(380)
+        gone = [each for each in world.written(began) if each.verb == "delete"]
+        assert gone == []
+        assert len(world.replicas()) >= 3
+        world.agree()
+        assert len(world.replicas()) == 8
+
+
+def test_F1_1_a_kind_that_cannot_be_listed_stops_no_other() -> None:
+    with FleetWorld(control, kinds={"goals": {}, "plans": {}}) as world:
+        world.robots("r1")
+        world.source("dock")
+        world.source("dock", kind="plans")
+        world.place("p", **placing("goals", "plans"))
+        world.inject(FORBIDDEN, part="/plans", times=1_000_000, seconds=200)
+        world.start("a")
+        world.pass_time(100)
+        assert list(world.replicas()) == ["robot-r1/dock"]
+        assert world.replicas("plans") == {}
+        assert world.status()["conditions"]
+        world.agree()
+        assert list(world.replicas("plans")) == ["robot-r1/dock"]
+
+
+def test_F1_1_leftovers_of_a_kind_that_no_placement_names_are_found() -> None:
+    with fleet() as world:
+        world.kill("a")
+        world.edit("p", **placing("plans"))
+        world.start("a")
+        world.settle()
+        # To a new leader all that is missing is a loss: the sources of the kind are still there.
+        assert set(world.specs()) <= {"robot-r1/dock", "robot-r2/dock", "robot-r3/dock"}
+        assert world.judge.disagreements() == []
+
+
+def test_F1_1_no_failed_look_up_shrinks_a_selection() -> None:
+    with fleet(robots=6) as world:
+        world.inject(Reply(200, {"metadata": {"resourceVersion": "1"}, "items": None}), verb="list", part="/robots")
+        world.cloud.compact()
+        world.weather["a"].ends = 5
+        world.robots("r7")
+        world.settle()
+        deleted = [each for each in world.written() if each.verb == "delete"]
+        assert deleted == []
+        assert INVENTORY_KIND not in {each.resource for each in world.written()}
+
+
+def test_F1_1_a_restart_writes_nothing() -> None:
+    with fleet(robots=5) as world:
+        world.kill("a")
+        began = world.clock.now
+        world.start("a")
+        world.settle()
+        assert [str(each) for each in world.written(began)] == []
