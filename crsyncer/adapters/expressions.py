@@ -8,7 +8,7 @@ import ctypes
 import importlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -30,8 +30,10 @@ _own.argtypes, _own.restype = (ctypes.py_object,), None
 _CONFIGURATION = "stdlib: {exclude_macros: [map, filter]}"
 """The parser does not know these macros: their results follow CEL's maps, which have no stable order (C4.3)."""
 _TYPES = {object: "DYN", str: "STRING"}
-_SUSPECT = re.compile(r"\\u0000|\\u[dD]|[0-9]{19}")
-"""In JSON text: a NUL character, half of a character, or a number that may have more than 64 bits."""
+_SUSPECT = re.compile(r"\\u(?:0000|d)")
+"""In JSON text: a NUL character, or half of a character."""
+_LONGEST_NUMBER = 19
+_NO_DIGITS = {character: " " for character in range(128) if not chr(character).isdigit()}
 _WHERE = re.compile(r".*?ERROR: <input>:(\d+):(\d+): ")
 _CODES = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 
@@ -61,6 +63,13 @@ class Expressions:
             if _compiles(text, _environment(names, complete=True)):
                 raise ExpressionError("calls map or filter, whose order is not stable") from None
             raise ExpressionError(_plain(error)) from None
+
+    def bind(self, values: Mapping[str, Any], variables: Mapping[str, type]) -> Bound:
+        """Values for all programs over these variables. Raises ExpressionError.
+
+        Evaluations of one row share what takes most of their time: the check of the values and their conversion.
+        """
+        return _bound(values, frozenset(variables.items()))
 
 
 class RePattern:
@@ -108,24 +117,22 @@ class CelProgram:
         self._names = names
         self._compiled = compiled
 
-    def uses(self) -> frozenset[str]:
-        """The variables without which it does not compile."""
+    def uses(self, fixed: Iterable[str] = ()) -> frozenset[str]:
+        """The variables without which it does not compile; the `fixed` fields of variables do not count."""
         return frozenset(
-            name for name, kind in self._names if not _compiles(self._text, _environment(self._names - {(name, kind)}))
+            name
+            for name, kind in self._names
+            if not _compiles(
+                self._text,
+                _environment(
+                    (self._names - {(name, kind)}) | {(each, object) for each in fixed if each.startswith(f"{name}.")}
+                ),
+            )
         )
-
-    def bind(self, variables: Mapping[str, Any]) -> Bound:
-        """Values for this program and all others over the same variables. Raises ExpressionError.
-
-        Evaluations of one row share what takes most of their time: the check of the values and their conversion.
-        """
-        if problem := _not_for_cel(list(variables.values())):
-            raise ExpressionError(problem)
-        return Bound(_environment(self._names).Activation(data=dict(variables)))
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
         """The result for these values, as `result`."""
-        return self.result(self.bind(variables))
+        return self.result(_bound(variables, self._names))
 
     def result(self, bound: Bound, *, most: int = LARGEST) -> Any:
         """The result in Python's types, keys of objects sorted: CEL's maps have no stable order (m).
@@ -148,8 +155,8 @@ class CelProgram:
 class _Conversion:
     """The conversion of one result, value by value: it ends before the result has used up the memory."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, most: int) -> None:
+        self._most = self._room = most
 
     def python(self, found: Any) -> Any:
         """A value of the library in Python's types."""
@@ -172,7 +179,15 @@ class _Conversion:
     def _spend(self, size: int) -> None:
         self._room -= size
         if self._room < 0:
-            raise ExpressionError(TOO_LARGE)
+            words = f"the result has more than {self._most} characters and items"
+            raise ExpressionError(TOO_LARGE if self._most == LARGEST else words)
+
+
+def _bound(values: Mapping[str, Any], names: Names) -> Bound:
+    environment = _environment(names)
+    if problem := _not_for_cel(list(values.values())):
+        raise ExpressionError(problem)
+    return Bound(environment.Activation(data=dict(values)))
 
 
 def _not_for_cel(layer: list[Any]) -> str:
@@ -196,7 +211,9 @@ def _is_plain(values: list[Any]) -> bool:
         text = json.dumps(values)
     except (RecursionError, ValueError, TypeError):
         return False
-    return text.count("[") + text.count("{") <= _DEEPEST and not _SUSPECT.search(text)
+    if text.count("[") + text.count("{") > _DEEPEST or _SUSPECT.search(text):
+        return False
+    return max(map(len, text.translate(_NO_DIGITS).split()), default=0) < _LONGEST_NUMBER
 
 
 def _unfit(value: Any) -> str:

@@ -40,9 +40,11 @@ def test_F9_5_a_replica_is_applied_where_its_copy_was_given_this_content(upstrea
         assert found == ({KEY: Acknowledgement("u", MARK)} if applied else otherwise)
 
 
-def test_F9_5_what_is_no_replica_or_another_object_now_is_not_reported():
+def test_F9_5_what_is_no_replica_goes_or_is_another_object_now_is_not_reported():
     views = {KEY: replace(UPSTREAM, replica=None), Key("default", "anew"): replace(UPSTREAM, uid="v")}
-    assert acknowledgements(views, {}, {}, before=dict.fromkeys(views, BEFORE)) == {}
+    views[Key("default", "going")] = replace(UPSTREAM, terminating=True)
+    copies = {Key("default", "going"): COPY}
+    assert acknowledgements(views, copies, {}, before=dict.fromkeys(views, BEFORE)) == {}
 
 
 def test_F9_5_the_digest_is_of_the_sorted_uids_and_numbers():

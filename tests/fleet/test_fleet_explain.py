@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from crsyncer.core.model import Json
+from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.rollout.decisions import decision_of
-from crsyncer.fleet.domain.rollout.reports import Report, Reports, applied_digest
+from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.shown.explain_document import RobotView, fleet_explain, robot_view
 from crsyncer.fleet.domain.values import Verdict
 from tests.fleet.lossy import World, show

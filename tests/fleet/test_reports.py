@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT, digest
 from crsyncer.core.model import Json
+from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.fleet.domain.rollout.reports import Report, Reports, applied_digest
+from crsyncer.fleet.domain.rollout.reports import Report, Reports
 
 ONLINE, OFFLINE, UNREPORTED = Report.ONLINE, Report.OFFLINE, Report.UNREPORTED
 T = 1_790_000_000.0

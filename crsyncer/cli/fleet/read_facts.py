@@ -9,6 +9,7 @@ from crsyncer.cli.fleet.stored import PLACEMENTS, STRIPS, robots_place
 from crsyncer.cli.fleet.whole_fleet import DECISIONS
 from crsyncer.console.compare import lister
 from crsyncer.core.model import Json
+from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Collection
 from crsyncer.errors import NotServed
@@ -17,12 +18,9 @@ from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import decision_of
 from crsyncer.fleet.domain.rollout.reports import Reports
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
-from crsyncer.fleet.domain.values import GROUP
 
 if TYPE_CHECKING:
     from crsyncer.ports import Send
-
-_SYNC_STATES = Collection(GROUP, "v1alpha1", "robotsyncstates")
 
 
 async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
@@ -59,7 +57,7 @@ async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
 async def read_reports(send: "Send", settings: FleetSettings, now: float) -> Reports:
     """What robots report; nothing where the cloud does not serve RobotSyncState. Raises SyncError."""
     reports = Reports(robots_namespace=settings.robots_namespace)
-    async for raw in _objects(send, _SYNC_STATES, set()):
+    async for raw in _objects(send, ROBOT_SYNC_STATES, set()):
         reports.shown(raw, now=now)
     return reports
 

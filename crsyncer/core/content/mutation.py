@@ -1,6 +1,6 @@
 """What a SyncPolicy's mutations make of an object (C4): pure, and the same for the same object."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NewType, Protocol, TypeVar, assert_never
@@ -48,12 +48,8 @@ class Pattern(Protocol):
 class Program(Protocol):
     """A compiled expression."""
 
-    def uses(self) -> frozenset[str]:
-        """The variables that it depends on."""
-        ...
-
-    def bind(self, variables: Mapping[str, Any]) -> Bound:
-        """Values for this program and all others over the same variables. Raises ExpressionError."""
+    def uses(self, fixed: Iterable[str] = ()) -> frozenset[str]:
+        """The variables that it depends on. Fields of variables that are `fixed`, as in `robot.name`, do not count."""
         ...
 
     def result(self, bound: Bound, *, most: int = LARGEST) -> Any:
@@ -80,6 +76,10 @@ class Expressions(Protocol):
 
         One that calls `map` or `filter` does not compile: their results have no stable order (C4.3).
         """
+        ...
+
+    def bind(self, values: Mapping[str, Any], variables: Mapping[str, type]) -> Bound:
+        """Values for all programs over these variables. Raises ExpressionError where they are not fit for it."""
         ...
 
 

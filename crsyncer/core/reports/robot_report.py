@@ -34,11 +34,12 @@ def acknowledgements(
 ) -> dict[Key, Acknowledgement]:
     """What to report of the replicas of one kind, as they are seen now, after what was reported `before`.
 
-    A version whose content the copy does not have yet leaves it at the version before: that is what the copy has.
+    A version whose content the copy does not have yet leaves it at the version before: that is what the copy has. No
+    removal is reported: what terminates does not count, as for the controller (F9.6).
     """
     found = {}
     for key, view in upstream.items():
-        if view.replica is None:
+        if view.replica is None or view.terminating:
             continue
         if _is_applied(view, copies.get(key), records.get(key)):
             found[key] = Acknowledgement(view.uid, view.replica)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Key
+from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import REPORTS, Liveness
@@ -18,7 +19,7 @@ from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
 from crsyncer.fleet.domain.resolution import not_listed, robot_faults, stored_counts, unlisted_kinds, unresolved
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
-from crsyncer.fleet.domain.rollout.reports import Report, Reports, applied_digest
+from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
 from crsyncer.fleet.domain.shown.fleet_facts import Reported, last_edit

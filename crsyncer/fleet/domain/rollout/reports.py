@@ -7,21 +7,20 @@ clock of the API server.
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from sys import intern
 from typing import Any
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
-from crsyncer.core.content.object_content import ROBOT, digest, key_of
+from crsyncer.core.content.object_content import ROBOT, key_of
 from crsyncer.core.model import Json, Key
+from crsyncer.core.reports.robot_report import MOST_PLACEMENTS
 from crsyncer.core.reports.text import unix
 from crsyncer.fleet.domain.names import is_robot_name, robot_namespace
 
 ONLINE_SECONDS = 660.0
-MOST_APPLIED = 500
-"""A report with so many placements may lack others."""
 
 
 class Report(StrEnum):
@@ -42,11 +41,6 @@ class SyncState:
     """When `beat` was raised last."""
     applied: Mapping[str, str] = field(default_factory=dict)
     """By the uid of a placement: the digest of what the robot has applied."""
-
-
-def applied_digest(pairs: Iterable[tuple[str, int]]) -> str:
-    """The digest of the [uid, n] of a placement's replicas on one robot, as its agent reports it (F9.5)."""
-    return digest(sorted([uid, number] for uid, number in pairs))
 
 
 def sync_state(raw: Json, known: SyncState | None, *, robots_namespace: str, now: float) -> SyncState | None:
@@ -158,7 +152,7 @@ class Reports:
         A full report that lacks it says nothing: for that placement the robot is unreported (F9.6).
         """
         state = self._newest(robot)
-        return state is None or placement in state.applied or len(state.applied) < MOST_APPLIED
+        return state is None or placement in state.applied or len(state.applied) < MOST_PLACEMENTS
 
     def turned(self, now: float) -> set[str]:
         """The robots that turned offline since this was asked last, because no beat came."""

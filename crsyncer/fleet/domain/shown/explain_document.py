@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from crsyncer.core.model import Json
+from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.replica_plan import is_due
 from crsyncer.fleet.domain.rollout.decisions import Decision
-from crsyncer.fleet.domain.rollout.reports import Report, Reports, applied_digest
+from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.shown.fleet_reasons import items
 from crsyncer.fleet.domain.shown.planning import planned, turn
 from crsyncer.fleet.domain.values import (
