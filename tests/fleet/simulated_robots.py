@@ -9,8 +9,8 @@ from random import Random
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.model import Json
+from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.fleet.domain.rollout.reports import applied_digest
 
 PLACEMENT_UID = "uid-all"
 

@@ -104,11 +104,7 @@ async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
     from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Verdict
     from crsyncer.fleet.rights import kind_rights, own_rights
 
-    rights = own_rights(
-        controller_namespace=settings.controller_namespace,
-        robots=settings.robots,
-        robots_namespace=settings.robots_namespace,
-    )
+    rights = own_rights(controller_namespace=settings.controller_namespace, robots=settings.robots)
     try:
         found = await load_fleet(send, settings)
         reports = await read_reports(send, settings, found.now)
