@@ -257,7 +257,7 @@ def test_F8_2_content_that_is_there_already_is_in_flight_anew():
     begun(desk, "r1")
     desk.tell("r1", stamp="s2")
     desk.step(5)
-    assert desk.said("r1") == said(RobotState.IN_FLIGHT, "s1", at=T + 5)
+    assert desk.said("r1") == said(RobotState.IN_FLIGHT, "s2", at=T + 5)
 
 
 def test_F8_2_paused_begins_none():

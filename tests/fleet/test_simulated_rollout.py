@@ -79,3 +79,32 @@ def history(seed: int, *, steps: int = 12) -> None:
 def test_F8_no_history_breaks_the_limits_and_each_one_ends_well(seed):
     for each in range(seed, seed + 15):
         history(each)
+
+
+@pytest.mark.parametrize("quality", [Quality.UNREADY, Quality.KILLS])
+def test_F8_bad_content_stops_at_the_limits_of_a_large_fleet_and_good_content_mends_it(quality):
+    fleet = SimulatedRollout(7, robots=110, silent=10, maxConcurrency="5%", maxFailures=2, progressDeadlineSeconds=900)
+    fleet.lead()
+    fleet.edit()
+    fleet.run(4000)
+    assert set(fleet.states().values()) == {RobotState.READY}
+    away = sorted(fleet.robots)[100:110]
+    for name in away:
+        fleet.robots[name].connect(is_connected=False)
+    fleet.run(1200)
+    fleet.edit(quality)
+    for _ in range(3):
+        fleet.run(1100)
+        fleet.kill_leader()
+    fleet.run(60)
+    had = fleet.had[2]
+    assert 3 <= len(had) <= 5 + 2 + 1
+    assert not had & {*away, *(name for name, robot in fleet.robots.items() if not robot.reports)}
+    said = {name: each for robots in fleet.decisions.values() for name, each in robots.items()}
+    assert {name for name, each in said.items() if each.state is RobotState.FAILED} == had
+    assert {name for name, each in said.items() if each.state is RobotState.DEFERRED} == set(away)
+    fleet.edit()
+    for name in away:
+        fleet.robots[name].connect(is_connected=True)
+    fleet.run(5000)
+    assert set(fleet.states().values()) == {RobotState.READY}

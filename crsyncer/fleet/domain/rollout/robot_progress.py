@@ -126,8 +126,8 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
     unproven = old.unproven
     if state is RobotState.READY:
         unproven = ""
-    elif rollout is None and tally.due:
-        unproven = tally.stamp
+    elif (unproven and not tally.due) or (rollout is None and tally.due):
+        unproven = tally.stamp  # it is there, or it is written at once
     return RobotProgress(
         state=state,
         since=old.since if is_same else math.floor(now),
