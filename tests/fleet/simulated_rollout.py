@@ -99,12 +99,16 @@ class SimulatedRollout:
         self.robots[name].labels = {"ring": ring}
         self.changed(name)
 
-    def stop_reports(self, name: str) -> None:
-        """An older agent is installed, and somebody deletes the report."""
-        robot = self.robots[name]
-        robot.reports, robot.beat = False, 0
-        self.reports.gone(f"robot-{name}", name, now=self.clock.now)
-        self.changed(name)
+    def stop_reports(self, *names: str) -> None:
+        """Older agents are installed, and somebody deletes the reports."""
+        for name in names:
+            robot = self.robots[name]
+            robot.reports, robot.beat = False, 0
+            self.reports.gone(f"robot-{name}", name, now=self.clock.now)
+            if self.progress is not None:
+                self._tell(name)
+        if self.progress is not None:
+            self._step()
 
     def unselect(self, name: str) -> None:
         """A robot is not selected for more than 30 s: its replicas go (F5.1)."""

@@ -630,6 +630,44 @@ def test_F8_5_silent_robots_come_after_a_group_that_reports_and_has_no_ready_rob
     assert desk.progress.gate() is (Gate.WAITING_FOR_GROUP if report is OFFLINE else None)
 
 
+NAMES = [f"r{number:02}" for number in range(20)]
+
+
+def test_F8_5_when_many_reports_vanish_none_is_begun_before_they_are_back():
+    desk = Desk(rollout(maxConcurrency=3))
+    desk.tell(*NAMES, **APPLIED)
+    desk.step()
+    desk.tell(*NAMES[:6], report=UNREPORTED)
+    desk.tell(*NAMES, **NEW, stamp="s2")
+    assert desk.step(600) == []
+    assert desk.progress.gate() is Gate.NO_REPORTS
+    assert desk.progress.next_step() == T + 600 + 7200
+    desk.tell(NAMES[0], report=ONLINE)
+    assert len(desk.step()) == 3
+    assert desk.progress.gate() is None
+
+
+def test_F8_5_reports_that_stay_away_are_missed_for_two_hours():
+    desk = Desk(rollout())
+    desk.tell(*NAMES, **APPLIED)
+    desk.step()
+    desk.tell(*NAMES, **NEW, report=UNREPORTED)
+    assert desk.step() == []
+    assert desk.step(7199) == []
+    assert sorted(desk.step(1)) == NAMES
+    assert desk.progress.next_step() is None
+
+
+def test_F8_5_robots_that_are_not_selected_any_more_are_not_missed():
+    desk = Desk(rollout())
+    desk.tell(*NAMES, **APPLIED)
+    desk.step()
+    desk.tell(*NAMES, **NEW, report=UNREPORTED)
+    desk.step()
+    desk.leave(*NAMES[5:])
+    assert sorted(desk.step()) == NAMES[:5]
+
+
 # A rollout that is added, or taken away.
 
 

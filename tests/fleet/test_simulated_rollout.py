@@ -108,3 +108,22 @@ def test_F8_bad_content_stops_at_the_limits_of_a_large_fleet_and_good_content_me
         fleet.robots[name].connect(is_connected=True)
     fleet.run(5000)
     assert set(fleet.states().values()) == {RobotState.READY}
+
+
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_F8_5_the_loss_of_all_reports_does_not_have_all_robots_written(is_waiting):
+    fleet = SimulatedRollout(1, robots=20, maxConcurrency=1)
+    fleet.lead()
+    fleet.edit()
+    fleet.run(4000)
+    if is_waiting:  # for canaries that are away
+        for robot in fleet.robots.values():
+            robot.connect(is_connected=robot.labels["ring"] != "canary")
+        fleet.run(1200)
+        fleet.edit(Quality.KILLS)
+        fleet.run(60)
+    fleet.stop_reports(*fleet.robots)
+    if not is_waiting:
+        fleet.edit(Quality.KILLS)
+    fleet.run(3600)
+    assert fleet.had[2] == set()

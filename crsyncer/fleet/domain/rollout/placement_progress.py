@@ -21,6 +21,7 @@ from crsyncer.fleet.domain.rollout.robot_progress import (
 )
 from crsyncer.fleet.domain.rollout.robot_states import Gate, counts
 from crsyncer.fleet.domain.rollout.rollout_order import Rank, RolloutOrder, most_in_flight, rank
+from crsyncer.fleet.domain.rollout.vanished_reports import VanishedReports
 from crsyncer.fleet.domain.values import Placement, RobotState, Rollout
 
 
@@ -63,6 +64,8 @@ class PlacementProgress:
         self._reports: Counter[Report] = Counter()
         self._states: Counter[RobotState] = Counter()
         self._replicas = 0
+        self._vanished = VanishedReports()
+        self._doubted_until: float | None = None
         self.states: dict[str, RobotState] = {}
         """The state of each robot after the last step."""
 
@@ -115,6 +118,7 @@ class PlacementProgress:
         if self._members.pop(robot, None) is None:
             return
         self._dirty.pop(robot, None)
+        self._vanished.forget(robot)
         if (state := self.states.pop(robot, None)) is not None:
             self._states[state] -= 1
         if self._order is not None:
@@ -142,9 +146,11 @@ class PlacementProgress:
         self._dirty.clear()
         for robot in changed:
             member = self._members[robot]
+            self._vanished.look(robot, member.tally.report, now)
             old = member.progress or restored(self._book.stored(robot), member.tally, now)
             self._put(robot, member, looked_at(old, member.tally, self._placement.rollout, now))
-        self._may_begin = may_begin
+        self._doubted_until = self._vanished.doubted_until(now, selected=len(self._members))
+        self._may_begin = may_begin and self._doubted_until is None
         return self._released([*changed, *self._begin(now)])
 
     def next_step(self) -> float | None:
@@ -153,9 +159,10 @@ class PlacementProgress:
             time, robot = self._wakes[0]
             member = self._members.get(robot)
             if member is not None and member.wake == time:
-                return time
+                break
             heapq.heappop(self._wakes)
-        return None
+        times = [time for time, _ in self._wakes[:1]]
+        return min(times if self._doubted_until is None else [*times, self._doubted_until], default=None)
 
     def _begin(self, now: float) -> list[str]:
         """Begin robots in order, as many as the limits allow (F8.1, F8.2)."""

@@ -98,7 +98,7 @@ class Gate(StrEnum):
 
 _GATES = {
     Gate.PAUSED: "the rollout is paused",
-    Gate.NO_REPORTS: "the RobotSyncStates are not listed",
+    Gate.NO_REPORTS: "the RobotSyncStates are not listed, or many vanished",
     Gate.TOO_MANY_FAILURES: "more robots than maxFailures have failed",
     Gate.WAITING_FOR_GROUP: "no robot of an earlier group is Ready",
 }
