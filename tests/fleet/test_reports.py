@@ -55,6 +55,11 @@ def test_F9_4_a_robot_is_online_for_660_seconds_after_its_last_beat(after, expec
     assert seen(report()).report("r2", T + after) is UNREPORTED
 
 
+def test_F9_4_the_last_raise_is_known():
+    assert seen(report()).last("r1") == T
+    assert seen(report()).last("r2") is None
+
+
 @pytest.mark.parametrize(
     ("changes", "counts"),
     [
