@@ -9,11 +9,16 @@ import pytest
 from crsyncer import __version__
 from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT as ROBOT_ANNOTATION
+from crsyncer.core.content.replica_mark import SOURCE
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Side
+from crsyncer.core.reports.robot_report import applied_digest
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, GARBAGE, INTERNAL_ERROR, NOT_SERVED, UNAUTHORIZED, invalid, too_many
+from tests.model.config_maps import maps
 from tests.model.life import ROBOT
+from tests.model.policies import put_policy, serve_policies
 from tests.model.reporting import (
     PART,
     PLACEMENT,
@@ -22,6 +27,7 @@ from tests.model.reporting import (
     acked,
     crd_of_reports,
     fleet,
+    marks,
     place,
     report,
     requests,
@@ -489,6 +495,37 @@ def test_F9_5_a_kind_that_cannot_be_synced_keeps_no_other_from_being_acknowledge
         uid = place(world, "dock")
         world.pass_time(120)
         assert acked(world, (uid, 1))
+
+
+def test_F9_5_a_replica_in_the_robots_own_namespace_is_acknowledged_under_a_map() -> None:
+    with fleet(MAPPED) as world:
+        world.start()
+        labels = {ROBOT_LABEL: ROBOT, SOURCE: "0" * 24}
+        made = world.cloud.create("dock", spec={"x": 1}, labels=labels, annotations=marks("dock", 4))
+        world.pass_time(30)
+        assert world.robot.objects()["dock"]["metadata"]["namespace"] == "default"
+        assert spec_of(world, OWN)["applied"] == {PLACEMENT: applied_digest([(made["metadata"]["uid"], 4)])}
+
+
+@pytest.mark.parametrize("kind", ["configmaps", "secrets"])
+def test_F9_5_a_replica_of_a_kind_without_a_crd_is_acknowledged_also_after_a_restart(kind: str) -> None:
+    with fleet() as world:
+        serve_policies(world.robot)
+        named = {"group": "", "resource": kind}
+        put_policy(world.robot, "p", {"resource": named, "specSource": "cloud", "filter": {"byRobotName": True}})
+        metadata = {"name": f"nav-{ROBOT}", "labels": {ROBOT_LABEL: ROBOT, SOURCE: "0" * 24}}
+        body = {"metadata": metadata | {"annotations": marks("nav", 1)}, "data": {"speed": "MQ=="}}
+        world.cloud.server.answer(Call("create", "POST", f"/api/v1/namespaces/default/{kind}", body=body))
+        world.start()
+        world.pass_time(30)
+        uid = maps(world.cloud, kind=kind)[f"nav-{ROBOT}"]["metadata"]["uid"]
+        assert acked(world, (uid, 1))
+        world.stop()
+        world.start()
+        world.pass_time(400)
+        assert acked(world, (uid, 1))
+        stored = [write.after["spec"]["applied"] for write in world.writes if write.resource == STATES and write.after]
+        assert all(stored), "no report lacks it"
 
 
 def test_F9_5_of_what_is_no_replica_for_this_robot_nothing_is_reported() -> None:
