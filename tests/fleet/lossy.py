@@ -1,11 +1,18 @@
 """A fleet whose replicas are all there, and that loses things."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.content.object_content import ROBOT
+from crsyncer.core.reports.text import rfc3339
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
+from crsyncer.fleet.domain.rollout.decisions import Decision
+from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.fleet.domain.values import Rendering, ReplicaKey
 from tests.fleet.made import GOALS, key, ready_fleet
 
@@ -44,6 +51,22 @@ class World:
     def held(self) -> dict[str, tuple[str, int]]:
         """Reason and number of what is held, by placement."""
         return {uid: (each.reason, len(each.uids)) for uid, holds in self.losses.holds().items() for each in holds}
+
+
+def reported(*online: str, offline: tuple[str, ...] = (), now: float = 1000.0) -> Reports:
+    """Reports of these robots, by the clock of a World."""
+    reports = Reports(robots_namespace="default")
+    for name in (*online, *offline):
+        made = rfc3339(now - 900 if name in offline else now)
+        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": made}
+        marks = {"labels": {ROBOT_LABEL: name}, "annotations": {ROBOT: name}}
+        reports.shown({"metadata": metadata | marks, "spec": {"robot": name, "beat": 1}}, now=now)
+    return reports
+
+
+def turns(fleet: Fleet, reports: Reports | None = None, decisions: Iterable[Decision] = ()) -> Turns:
+    """The turns of a fleet, without Decisions by default."""
+    return Turns(fleet, decisions=decisions, reports=reports or reported(), now=1000.0)
 
 
 def show(fleet: Fleet, each: ReplicaKey, **metadata: Any) -> Change:

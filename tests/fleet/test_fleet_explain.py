@@ -10,19 +10,20 @@ from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.rollout.decisions import decision_of
-from crsyncer.fleet.domain.rollout.reports import Report, Reports
+from crsyncer.fleet.domain.rollout.reports import Reports
 from crsyncer.fleet.domain.shown.explain_document import RobotView, fleet_explain, robot_view
 from crsyncer.fleet.domain.values import Verdict
-from tests.fleet.lossy import World, show
+from tests.fleet.lossy import World, reported, show, turns
 from tests.fleet.made import GOALS, KIND, goal, goal_id, key, raw_placement, raw_robot
 
 ALL: Any = {"robotSelectors": [{}]}
 NOW = 1000.0
 
 
-def explain(world: World, robot: str = "r0", name: str = "site/all", **view: Any) -> Json:
-    placement = world.fleet.index.placements[name]
-    return fleet_explain(world.fleet, world.losses, placement, RobotView(robot, **view), now=world.now)
+def explain(world: World, robot: str = "r0", *, offline: bool = False, **view: Any) -> Json:
+    placement = world.fleet.index.placements["site/all"]
+    seen = turns(world.fleet, reported(offline=(robot,) if offline else ()))
+    return fleet_explain(world.fleet, world.losses, placement, RobotView(robot, **view), turns=seen, now=world.now)
 
 
 def verdict(content: Json, source: str = "site/dock") -> tuple[str, str, str]:
@@ -49,14 +50,14 @@ def test_F6_4_what_is_not_there_is_missing_or_deferred():
     [found] = content["replicas"]
     assert (found["uid"], found["written"], found["acked"]) == (None, None, None)
     assert "turn in the rollout" in found["message"]
-    assert verdict(explain(world, "r1", report=Report.OFFLINE)) == ("deferred", "NotWritten", "F6.4")
+    assert verdict(explain(world, "r1", offline=True)) == ("deferred", "NotWritten", "F6.4")
 
 
 def test_F3_4_what_has_another_stamp_is_due_or_deferred():
     world = World(raw_placement(**ALL, readyWhen="true", rollout={}), robots=1)
     world.do(world.fleet.object_shown(goal(spec={"x": 2}), GOALS))
     assert verdict(explain(world)) == ("due", "OtherStamp", "F3.4")
-    assert verdict(explain(world, report=Report.OFFLINE)) == ("deferred", "OtherStamp", "F3.4")
+    assert verdict(explain(world, offline=True)) == ("deferred", "OtherStamp", "F3.4")
 
 
 def test_F3_5_what_somebody_changed_is_due():
@@ -96,6 +97,17 @@ def test_F3_7_a_name_that_is_taken_says_how_it_is_handed_over():
     content = explain(world)
     assert verdict(content) == ("blocked", "NameTaken", "F3.7")
     assert f"{SOURCE}={goal_id()}" in content["replicas"][0]["message"]
+
+
+def test_F3_7_a_name_that_another_replica_has_is_taken():
+    template = {"name": "dock", "group": "lab.example.com", "resource": "goals", "object": {"spec": {"y": 1}}}
+    world = World(robots=1)
+    world.do(world.fleet.placement_shown(raw_placement("p", **ALL, resources=[], templates=[template])))
+    placement = world.fleet.index.placements["site/p"]
+    found = fleet_explain(
+        world.fleet, world.losses, placement, RobotView("r0"), turns=turns(world.fleet), now=world.now
+    )
+    assert verdict(found, "p/dock") == ("blocked", "NameTaken", "F3.7")
 
 
 @pytest.mark.parametrize(("reason", "rule"), [("Refused", "F3.3"), ("Contested", "F3.5"), ("Else", "F6.4")])
@@ -196,12 +208,12 @@ def test_F9_6_a_robot_has_acked_what_its_report_has_of_all_that_was_written():
         spec = {"robot": "r0", "beat": 1, "applied": {"uid-all": applied} if applied else {}}
         reports.shown({"metadata": metadata | marks, "spec": spec}, now=NOW)
         decisions = [decision_of(decision)]
-        return robot_view("r0", placement, world.fleet, decisions=decisions, reports=reports, now=NOW)
+        return robot_view("r0", placement, world.fleet, decisions=decisions, reports=reports)
 
     written = applied_digest([("uid-robot-r0-dock", 1)])
-    assert view(written) == RobotView("r0", "Ready", Report.ONLINE, acked=True)
+    assert view(written) == RobotView("r0", "Ready", acked=True)
     assert view("other").acked is False
     assert view(None).acked is None
     reports = Reports(robots_namespace="default")
-    assert robot_view("r1", placement, world.fleet, decisions=[], reports=reports, now=NOW) == RobotView("r1")
+    assert robot_view("r1", placement, world.fleet, decisions=[], reports=reports) == RobotView("r1")
     assert reports.last("r1") is None

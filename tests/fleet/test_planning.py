@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crsyncer.core.content.object_content import digest
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.rendering import UNSHOWN
-from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.rollout.decisions import decision_of
+from crsyncer.fleet.domain.rollout.reports import Reports
 from crsyncer.fleet.domain.shown.planning import plan
-from crsyncer.fleet.domain.values import Create, Delete, Patch, ReplicaKey
+from crsyncer.fleet.domain.values import Create, Delete, Patch, Rendering, ReplicaKey
 from tests.fleet.events import EVENTS, apply
-from tests.fleet.lossy import World
-from tests.fleet.made import GOALS, KIND, goal, goal_id, patched, raw_placement, raw_robot
+from tests.fleet.lossy import World, reported, turns
+from tests.fleet.made import GOALS, KIND, goal, goal_id, key, patched, raw_placement, raw_robot
 
 
 def write(verb: str, robot: str = "r0", when: str = "now", name: str = "dock") -> Any:
@@ -26,7 +28,8 @@ def write(verb: str, robot: str = "r0", when: str = "now", name: str = "dock") -
 
 
 def planned(world: World, keys: Any = None) -> Any:
-    return plan(world.fleet, world.losses, world.fleet.all_keys() if keys is None else keys, now=world.now)
+    every = world.fleet.all_keys() if keys is None else keys
+    return plan(world.fleet, world.losses, every, now=world.now, turns=turns(world.fleet))
 
 
 def test_a_fleet_that_is_as_it_shall_be_costs_nothing():
@@ -62,8 +65,9 @@ def test_F5_2_what_is_held_says_so():
 ROLLOUT: Any = {"robotSelectors": [{}], "readyWhen": "true", "rollout": {}}
 
 
-def in_turn(world: World, reports: Any = None) -> dict[str, str]:
-    found = plan(world.fleet, world.losses, world.fleet.all_keys(), now=world.now, reports=reports)
+def in_turn(world: World, reports: Reports | None = None, decisions: Any = ()) -> dict[str, str]:
+    seen = turns(world.fleet, reports, decisions)
+    found = plan(world.fleet, world.losses, world.fleet.all_keys(), now=world.now, turns=seen)
     return {f"{each['verb']} {each['robot']} {each['name']}": each["when"] for each in found["writes"]}
 
 
@@ -71,7 +75,7 @@ def test_F8_4_what_waits_for_a_rollout_says_so():
     world = World(raw_placement(**ROLLOUT), robots=3)
     world.do(world.fleet.robot_shown(raw_robot("r3")))
     world.do(world.fleet.object_shown(goal(spec={"x": 2}), GOALS))
-    reports = {"r0": Report.OFFLINE, "r1": Report.ONLINE}
+    reports = reported("r1", offline=("r0",))
     states = {"r0": "deferred", "r1": "inTurn", "r2": "inTurn"}
     assert in_turn(world, reports) == {
         **{f"update {robot} dock": when for robot, when in states.items()},
@@ -81,6 +85,40 @@ def test_F8_4_what_waits_for_a_rollout_says_so():
     assert set(in_turn(world, reports).values()) == {"inTurn"}
     world.do(world.fleet.placement_shown(raw_placement(robotSelectors=[{}])))
     assert set(in_turn(world, reports).values()) == {"now"}
+
+
+def test_F8_2_a_robot_that_was_begun_is_written_to_its_end_until_its_content_changes():
+    world = World(raw_placement(**ROLLOUT), robots=2)
+    world.do(world.fleet.object_shown(goal(spec={"x": 2}), GOALS))
+    made = world.fleet.wanted(key("r0"))
+    assert made is not None
+    assert isinstance(made.rendering, Rendering)
+    stamp = digest([[*key("r0"), made.rendering.stamp]])
+    begun = decision_of(
+        {
+            "metadata": {"name": "all-0", "namespace": "site"},
+            "placement": {"name": "all", "uid": "uid-all"},
+            "robots": [{"name": "r0", "state": "InFlight", "since": "1970-01-01T00:16:00Z", "stamp": stamp}],
+        }
+    )
+    reports = reported("r0", "r1")
+    assert in_turn(world, reports, [begun]) == {"update r0 dock": "now", "update r1 dock": "inTurn"}
+    world.do(world.fleet.object_shown(goal(spec={"x": 3}), GOALS))
+    assert in_turn(world, reports, [begun]) == {"update r0 dock": "inTurn", "update r1 dock": "inTurn"}
+
+
+def test_F2_4_what_another_placement_governs_has_the_turn_of_that_one():
+    world = World(raw_placement(**ROLLOUT), robots=1)
+    world.do(world.fleet.placement_shown(raw_placement("old", created="2026-01-01T00:00:00Z", robotSelectors=[{}])))
+    world.do(world.fleet.object_shown(goal(spec={"x": 2}), GOALS))
+    assert in_turn(world) == {"update r0 dock": "now"}
+    world.do(world.fleet.object_shown(goal("lift"), GOALS))
+    only = [{"group": "lab.example.com", "resource": "goals", "names": ["dock"]}]
+    old = raw_placement("old", created="2026-01-01T00:00:00Z", robotSelectors=[{}], resources=only)
+    world.do(world.fleet.placement_shown(old))
+    assert in_turn(world) == {"update r0 dock": "now", "create r0 lift": "inTurn"}
+    world.do(world.fleet.placement_shown(raw_placement("old", created="2026-01-01T00:00:00Z", robotSelectors=[])))
+    assert set(in_turn(world).values()) == {"inTurn"}
 
 
 def test_F8_1_a_removal_from_a_robot_with_replicas_due_waits_and_others_do_not():
@@ -128,28 +166,40 @@ def test_F11_a_label_of_one_robot_that_selects_it_is_one_write(robot):
     assert planned(world, change.keys)["writes"] == [write("create", robot)]
 
 
-def carry_out(world: World, each: ReplicaKey) -> str:
-    """Decide about a replica as the controller does, and do it; what was done."""
+def carry_out(world: World, each: ReplicaKey) -> tuple[str, str, str] | None:
+    """Decide about a replica as the controller does, and do it; verb, namespace and name of what was done."""
     fleet = world.fleet
     wanted, row = fleet.wanted(each), fleet.rows.get(each)
     match fleet.decide(each, removal=world.losses.removal(each, world.now)):
         case Create(body):
             assert wanted is not None
+            place = wanted.namespace, wanted.name
+            if any(place == (other.namespace, other.name) for other in fleet.rows.values()):
+                return None  # the server refuses it: the name is taken
             raw = body | {"metadata": body["metadata"] | {"uid": f"n-{each}", "resourceVersion": "1"}}
             STORED[each] = raw
             world.do(fleet.written(raw, GOALS))
-            return "create"
+            return ("create", *place)
         case Patch(operations):
+            assert row is not None
             STORED[each] = patched(STORED[each], operations)
             world.do(fleet.written(STORED[each], GOALS))
-            return "update"
+            return "update", row.namespace, row.name
         case Delete(uid, _):
             assert row is not None
             assert row.uid == uid
             world.do(fleet.object_gone(GOALS, row.namespace, row.name))
-            return "delete"
+            return "delete", row.namespace, row.name
         case _:
-            return ""
+            return None
+
+
+def settle(world: World) -> set[tuple[str, str, str]]:
+    """Carry out all that is to be done: what is made again may need the name of what goes."""
+    done = set()
+    for _ in range(2):
+        done |= {what for each in sorted(world.fleet.all_keys()) if (what := carry_out(world, each)) is not None}
+    return done
 
 
 STORED: dict[ReplicaKey, Any] = {}
@@ -162,23 +212,26 @@ def test_F11_the_plan_is_what_the_controller_then_does(history, edits):
     world = World(robots=0)
     for event in [*(("robot", f"r{number}", "a") for number in (1, 2, 3)), *history]:
         world.do(apply(world.fleet, event))
-    for each in sorted(world.fleet.all_keys()):
-        carry_out(world, each)
+    settle(world)
     world.now += 100
     for event in edits:
         world.do(apply(world.fleet, event))
     document = planned(world)
     world.now += 30
     world.alive()
-    done = {}
-    for each in sorted(world.fleet.all_keys()):
-        row, wanted = world.fleet.rows.get(each), world.fleet.wanted(each)
-        place = (
-            (row.namespace, row.name) if row is not None else (wanted.namespace, wanted.name) if wanted else ("", "")
-        )
-        if verb := carry_out(world, each):
-            done[place] = verb
-    assert done == {
-        (each["namespace"], each["name"]): each["verb"] for each in document["writes"] if each["when"] == "now"
-    }
-    assert not [each for each in world.fleet.all_keys() if carry_out(world, each)]
+    now = [each for each in document["writes"] if each["when"] == "now"]
+    assert settle(world) == {(each["verb"], each["namespace"], each["name"]) for each in now}
+    assert settle(world) == set()
+
+
+def test_F3_7_of_two_replicas_of_one_name_one_is_made():
+    template = {"name": "t", "group": "lab.example.com", "resource": "goals", "object": {"spec": {"y": 1}}}
+    world = World(raw_placement("p", robotSelectors=[{}], resources=[], templates=[template]), robots=1)
+    world.do(world.fleet.placement_shown(raw_placement("q", robotSelectors=[{}], resources=[], templates=[template])))
+    found = planned(world)
+    assert (found["writes"], [each["reason"] for each in found["blocked"]]) == ([], ["NameTaken"])
+    world.do(world.fleet.object_gone(GOALS, "robot-r0", "t"))
+    found = planned(world)
+    assert (len(found["writes"]), [each["reason"] for each in found["blocked"]]) == (1, ["NameTaken"])
+    world.do(world.fleet.placement_shown(raw_placement("q", robotSelectors=[])))
+    assert (len(planned(world)["writes"]), planned(world)["blocked"]) == (1, [])

@@ -1,9 +1,11 @@
 """What looks at replicas add up to (F6.4)."""
 
+from dataclasses import replace
+
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.seats import Seat, Seats
-from crsyncer.fleet.domain.values import Reason
-from tests.fleet.made import key
+from crsyncer.fleet.domain.seats import Seat, Seats, seat_of
+from crsyncer.fleet.domain.values import Blocked, Nothing, Reason, RenderFailed, Rendering, Strategy
+from tests.fleet.made import KIND, key, row, stored, wanted
 
 ALL, OTHER = "site/all", "site/other"
 DOCK, MAP = key("r1"), key("r1", name="map")
@@ -55,3 +57,32 @@ def test_a_replica_that_is_not_wanted_has_no_seat():
     assert not seats.is_due(ALL, "r1")
     assert seats.placement(DOCK) == ""
     assert seats.counts[ALL] == 1
+
+
+def test_F6_4_a_seat_is_due_if_its_replica_is_missing_has_another_stamp_or_goes():
+    made = Rendering({"spec": {}}, {}, {}, "s1")
+    asked = wanted(made)
+    there = row(stored(asked))
+    assert seat_of(DOCK, asked, None, Nothing(), None) == Seat("site/all", "s1", due=True)
+    assert seat_of(DOCK, asked, there, Nothing(), FAULT) == Seat("site/all", "s1", fault=FAULT)
+    goes = replace(there, terminating=True)
+    assert seat_of(DOCK, asked, goes, Nothing(), None) == Seat("site/all", "s1", due=True, terminating=True)
+    other = wanted(replace(made, stamp="s2"))
+    assert seat_of(DOCK, other, there, Nothing(), None) == Seat("site/all", "s2", due=True)
+
+
+def test_F3_6_the_seat_of_what_is_never_written_again_has_the_stamp_that_was_written():
+    asked = wanted(Rendering({"spec": {}}, {}, {}, "s1"))
+    later = wanted(Rendering({"spec": {"x": 1}}, {}, {}, "s2"), strategy=Strategy.CREATE_ONLY)
+    assert seat_of(DOCK, later, row(stored(asked)), Nothing(), None) == Seat("site/all", "s1")
+    assert seat_of(DOCK, later, None, Nothing(), None) == Seat("site/all", "s2", due=True)
+
+
+def test_F2_3_what_blocks_a_replica_is_its_fault_and_a_secret_is_quoted_nowhere():
+    asked = wanted(RenderFailed(Reason.RENDER_FAILED, "no property x"))
+    blocked = Blocked(Reason.RENDER_FAILED, "no property x")
+    seat = seat_of(DOCK, asked, None, blocked, None)
+    fault = Fault("r1", "site/dock", Reason.RENDER_FAILED, "no property x")
+    assert seat == Seat("site/all", "", due=True, fault=fault)
+    secret = replace(asked, kind=replace(KIND, sensitive=True))
+    assert seat_of(DOCK, secret, None, blocked, None).fault == replace(fault, message="")

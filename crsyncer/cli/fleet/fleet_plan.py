@@ -69,16 +69,17 @@ async def _plan(
     from crsyncer.cli.fleet.tried import given_placements, try_deletion, try_objects
     from crsyncer.cli.fleet.whole_fleet import load_fleet
     from crsyncer.fleet.domain.shown.planning import plan
+    from crsyncer.fleet.domain.shown.turns import Turns
 
     given = read_objects(file, settings, namespace or "default") if file is not None else ()
     async with cloud(settings) as send:
         found = await load_fleet(send, settings, named=given_placements(given))
         notes = await try_objects(send, found, given) if given else []
-        reported = await read_reports(send, settings, found.now)
+        reports = await read_reports(send, settings, found.now)
     if deleted:
         try_deletion(found, deleted)
-    reports = {robot: reported.report(robot, found.now) for robot in found.fleet.index.robots}
-    content = plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now, reports=reports)
+    turns = Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
+    content = plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now, turns=turns)
     return content, notes, found.failures
 
 

@@ -13,19 +13,17 @@ from crsyncer.errors import NotLeading
 from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
 from crsyncer.fleet.controllers.state import FleetState, Work
 from crsyncer.fleet.domain.change import Change
-from crsyncer.fleet.domain.replica_plan import Removal, is_due
+from crsyncer.fleet.domain.replica_plan import Removal
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.seats import Seat, Seats
+from crsyncer.fleet.domain.seats import Seat, Seats, seat_of
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
     Delete,
     Nothing,
     Patch,
-    RenderFailed,
     ReplicaKey,
     ReplicaPlan,
-    Strategy,
     Wait,
     Wanted,
 )
@@ -188,16 +186,7 @@ class Replicas:
     def _seat(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan, fault: Fault | None) -> Seat | None:
         if wanted is None:
             return None
-        row = self._state.fleet.rows.get(key)
-        stamp = "" if isinstance(wanted.rendering, RenderFailed) else wanted.rendering.stamp
-        if wanted.strategy is Strategy.CREATE_ONLY and row is not None:
-            stamp = row.marks.stamp
-        if isinstance(plan, Blocked):
-            message = "" if wanted.kind.sensitive else plan.message
-            fault = Fault(key.robot, wanted.source.text, plan.reason, message)
-        due = is_due(wanted, row) or (row is not None and row.terminating)
-        terminating = row is not None and row.terminating
-        return Seat(wanted.placement.text, stamp, due=due, terminating=terminating, fault=fault)
+        return seat_of(key, wanted, self._state.fleet.rows.get(key), plan, fault)
 
     def _is_gated(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan) -> bool:
         """Whether a replica waits for its placement: its finalizer, its Decision, its robot's turn (F6.3, F8.1)."""

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from crsyncer.core.content.object_content import digest
+from crsyncer.fleet.domain.replica_plan import is_due
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.values import ReplicaKey
+from crsyncer.fleet.domain.values import Blocked, RenderFailed, ReplicaKey, ReplicaPlan, Row, Strategy, Wanted
 
 
 class Seat(NamedTuple):
@@ -21,6 +22,20 @@ class Seat(NamedTuple):
     terminating: bool = False
     fault: Fault | None = None
     """What is wrong with it."""
+
+
+def seat_of(key: ReplicaKey, wanted: Wanted, row: Row | None, plan: ReplicaPlan, fault: Fault | None) -> Seat:
+    """What a look has found. `fault`: what stands against the write that is planned."""
+    stamp = "" if isinstance(wanted.rendering, RenderFailed) else wanted.rendering.stamp
+    if wanted.strategy is Strategy.CREATE_ONLY and row is not None:
+        stamp = row.marks.stamp
+    if isinstance(plan, Blocked):
+        message = "" if wanted.kind.sensitive else plan.message
+        fault = Fault(key.robot, wanted.source.text, plan.reason, message)
+    terminating = row is not None and row.terminating
+    return Seat(
+        wanted.placement.text, stamp, due=is_due(wanted, row) or terminating, terminating=terminating, fault=fault
+    )
 
 
 class Total(NamedTuple):

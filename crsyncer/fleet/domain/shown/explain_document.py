@@ -1,6 +1,6 @@
 """The document of `crsyncer fleet explain`, schema `crsyncer.fleet-explain/v1`: why each replica is as it is."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -8,11 +8,12 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
-from crsyncer.fleet.domain.replica_plan import is_due
+from crsyncer.fleet.domain.replica_plan import is_due, name_taken
 from crsyncer.fleet.domain.rollout.decisions import Decision
-from crsyncer.fleet.domain.rollout.reports import Report, Reports
+from crsyncer.fleet.domain.rollout.reports import Reports
 from crsyncer.fleet.domain.shown.fleet_reasons import items
-from crsyncer.fleet.domain.shown.planning import planned, turn
+from crsyncer.fleet.domain.shown.planning import Place, planned, taken_places
+from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -54,21 +55,20 @@ class RobotView:
     name: str
     state: str | None = None
     """What the Decision says; None: nothing."""
-    report: Report = Report.UNREPORTED
     acked: bool | None = None
     """Whether it has applied all that was written for it; None: not known."""
 
 
 def robot_view(
-    name: str, placement: Placement, fleet: Fleet, *, decisions: Iterable[Decision], reports: Reports, now: float
+    name: str, placement: Placement, fleet: Fleet, *, decisions: Iterable[Decision], reports: Reports
 ) -> RobotView:
     """What is known of a robot and of a placement on it, by the Decisions and reports that are stored."""
     own = [each.robots[name] for each in decisions if each.placement_uid == placement.uid and name in each.robots]
     rows = [fleet.rows[key] for key in fleet.rows_by_robot.get(name, ())]
     written = [(row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid]
-    report, applied = reports.report(name, now), reports.applied(name, placement.uid)
+    applied = reports.applied(name, placement.uid)
     acked = None if applied is None else applied == applied_digest(written)
-    return RobotView(name, next((str(each.state) for each in own), None), report, acked)
+    return RobotView(name, next((str(each.state) for each in own), None), acked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ class _Why:
     message: str
 
 
-def fleet_explain(fleet: Fleet, losses: Losses, placement: Placement, robot: RobotView, *, now: float) -> Json:
+def fleet_explain(
+    fleet: Fleet, losses: Losses, placement: Placement, robot: RobotView, *, turns: Turns, now: float
+) -> Json:
     """Why each replica of a placement for a robot is as it is, by what is stored.
 
     The losses are those of this document alone, as of a plan.
@@ -89,7 +91,8 @@ def fleet_explain(fleet: Fleet, losses: Losses, placement: Placement, robot: Rob
     rows = fleet.rows_by_robot.get(robot.name, ())
     keys |= {key for key in rows if fleet.rows[key].marks.placement == placement.uid}
     errors = {each.get("source"): each for each in items(placement.status, "errors") if each.get("robot") == robot.name}
-    found = [_replica(fleet, key, _why(fleet, losses, key, robot, now=now, errors=errors)) for key in keys]
+    taken = taken_places(fleet)
+    found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors, taken=taken)) for key in keys]
     for each in found:
         each["acked"] = robot.acked if each["written"] is not None else None
     return {
@@ -127,7 +130,14 @@ def _replica(fleet: Fleet, key: ReplicaKey, why: _Why) -> Json:
 
 
 def _why(
-    fleet: Fleet, losses: Losses, key: ReplicaKey, robot: RobotView, *, now: float, errors: Mapping[object, Json]
+    fleet: Fleet,
+    losses: Losses,
+    key: ReplicaKey,
+    turns: Turns,
+    *,
+    now: float,
+    errors: Mapping[object, Json],
+    taken: Collection[Place],
 ) -> _Why:
     wanted, row = fleet.wanted(key), fleet.rows.get(key)
     found = planned(fleet, losses, key, now=now)
@@ -137,7 +147,7 @@ def _why(
     if wanted is None or isinstance(found.plan, Delete):
         assert row is not None  # noqa: S101 what is neither wanted nor there has no key
         return _unwanted(fleet, key, row, found.plan)
-    when = turn(fleet, key, robot.report)
+    when = turns.of(key)
     said = errors.get(wanted.source.text)
     match found.plan:
         case Blocked(reason, message):
@@ -150,6 +160,8 @@ def _why(
         case Create() | Patch() if said is not None:
             reason = str(said.get("reason"))
             return _Why("blocked", reason, _RULES.get(reason, "F6.4"), str(said.get("message") or ""))
+        case Create() if (key.resource, wanted.namespace, wanted.name) in taken:
+            return _Why("blocked", str(Reason.NAME_TAKEN), "F3.7", name_taken(wanted).message)
         case Create():
             verdict = "deferred" if when == "deferred" else "missing"
             return _Why(verdict, "NotWritten", "F6.4", f"it is not there: {_TURNS[when]}")

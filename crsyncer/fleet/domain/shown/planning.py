@@ -4,7 +4,7 @@ It asks the same functions as the controller, of a fleet in which the planned ev
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -12,8 +12,8 @@ from crsyncer.core.model import Json
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import ROBOT_SECONDS, Losses
-from crsyncer.fleet.domain.replica_plan import Removal, is_due
-from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.replica_plan import Removal, name_taken
+from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -28,6 +28,7 @@ from crsyncer.fleet.domain.values import (
 )
 
 SCHEMA = "crsyncer.fleet-plan/v1"
+Place = tuple[str, str, str]
 _VERBS = ("create", "update", "delete")
 
 
@@ -53,54 +54,33 @@ def planned(fleet: Fleet, losses: Losses, key: ReplicaKey, *, now: float) -> Pla
     return Planned(fleet.decide(key, removal=removal))
 
 
-def turn(fleet: Fleet, key: ReplicaKey, report: Report = Report.UNREPORTED) -> str:
-    """When a rollout lets a replica be written or removed: now, inTurn or deferred (F8.1, F8.4).
-
-    Only replicas that are due wait for their robot's turn, and removals from a robot that has such ones.
-    """
-    wanted, row = fleet.wanted(key), fleet.rows.get(key)
-    placement = wanted.placement if wanted is not None else _marked(fleet, row)
-    if placement is None or placement.rollout is None:
-        return "now"
-    if not (is_due(wanted, row) if wanted is not None else _has_due(fleet, placement, key.robot)):
-        return "now"
-    return "deferred" if report is Report.OFFLINE and not placement.rollout.stamp_offline else "inTurn"
-
-
 def _marked(fleet: Fleet, row: Row | None) -> Placement | None:
     """The placement whose mark a replica bears."""
     return None if row is None else fleet.index.placement(row.marks.placement)
 
 
-def _has_due(fleet: Fleet, placement: Placement, robot: str) -> bool:
-    """Whether a placement has replicas due on a robot that it selects."""
-    if robot not in fleet.index.robots_of(placement.text):
-        return False
-    return any(
-        wanted.placement is placement and is_due(wanted, fleet.rows.get(key))
-        for key in fleet.index.keys(placement.text, robots=[robot])
-        if (wanted := fleet.wanted(key)) is not None
-    )
+def taken_places(fleet: Fleet) -> set[Place]:
+    """Kind, namespace and name of every replica. Where one is, none of another source can be made (F3.7)."""
+    return {(key.resource, row.namespace, row.name) for key, row in fleet.rows.items()}
 
 
-def plan(
-    fleet: Fleet,
-    losses: Losses,
-    keys: Iterable[ReplicaKey],
-    *,
-    now: float,
-    reports: Mapping[str, Report] | None = None,
-) -> Json:
+def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float, turns: Turns) -> Json:
     """The document of all writes to these replicas, sorted by kind, namespace and name.
 
-    `reports`: what is known of robots' agents; of the others nothing is.
+    Of replicas that are to have one name, the first is made, and the others are blocked.
     """
     writes: list[Json] = []
     blocked: list[Json] = []
-    for key in keys:
-        found = planned(fleet, losses, key, now=now)
-        when = "held" if found.is_held else turn(fleet, key, (reports or {}).get(key.robot, Report.UNREPORTED))
-        match found.plan:
+    taken = taken_places(fleet)
+    found = [(key, planned(fleet, losses, key, now=now)) for key in sorted(keys)]
+    for key, each in found:
+        if isinstance(each.plan, Delete) and not each.is_held:
+            taken.discard(_place(fleet, key))
+    for key, each in found:
+        what = each.plan
+        if isinstance(what, Create):
+            what = _created(fleet, key, what, taken)
+        match what:
             case Nothing() | Wait():
                 continue
             case Create():
@@ -115,8 +95,9 @@ def plan(
                 blocked.append({"robot": key.robot, "source": source, "reason": str(reason), "message": message})
                 continue
             case _:
-                assert_never(found.plan)
+                assert_never(what)
         source, placement, namespace, name = _names(fleet, key)
+        when = "held" if each.is_held else turns.of(key)
         writes.append(
             {"verb": verb, "resource": key.resource, "namespace": namespace, "name": name, "robot": key.robot}
             | {"source": source, "placement": placement, "when": when}
@@ -138,3 +119,17 @@ def _names(fleet: Fleet, key: ReplicaKey) -> tuple[str, str | None, str, str]:
     row = fleet.rows[key]
     placement = _marked(fleet, row)
     return row.marks.source, None if placement is None else placement.text, row.namespace, row.name
+
+
+def _place(fleet: Fleet, key: ReplicaKey) -> Place:
+    _, _, namespace, name = _names(fleet, key)
+    return key.resource, namespace, name
+
+
+def _created(fleet: Fleet, key: ReplicaKey, create: Create, taken: set[Place]) -> Create | Blocked:
+    """What becomes of a replica that is to be made, by the places that are taken; it takes its own."""
+    wanted, place = fleet.wanted(key), _place(fleet, key)
+    if wanted is not None and place in taken:
+        return name_taken(wanted)
+    taken.add(place)
+    return create

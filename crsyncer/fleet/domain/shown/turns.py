@@ -1,0 +1,73 @@
+"""When a rollout lets each replica be written: now, when its robot's turn comes, or when the robot is back (F8)."""
+
+from collections.abc import Iterable
+
+from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.replica_plan import Removal, is_due
+from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
+from crsyncer.fleet.domain.rollout.reports import Report, Reports
+from crsyncer.fleet.domain.rollout.robot_progress import RobotTally, looked_at, may_write, restored
+from crsyncer.fleet.domain.seats import Seats, seat_of
+from crsyncer.fleet.domain.values import Placement, ReplicaKey, RobotState
+
+NOW, IN_TURN, DEFERRED = "now", "inTurn", "deferred"
+
+
+class Turns:
+    """The turn of each replica, by the Decisions and reports that are stored. Each robot is looked at once."""
+
+    def __init__(self, fleet: Fleet, *, decisions: Iterable[Decision], reports: Reports, now: float) -> None:
+        self._fleet = fleet
+        self._reports = reports
+        self._now = now
+        self._decided: dict[tuple[str, str], Decided] = {}
+        """By the placement's uid, and robot."""
+        for each in sorted(decisions, key=lambda decision: decision.number, reverse=True):
+            self._decided |= {(each.placement_uid, robot): decided for robot, decided in each.robots.items()}
+        self._turns: dict[tuple[str, str], str] = {}
+
+    def of(self, key: ReplicaKey) -> str:
+        """The turn of a replica: only what is due waits, and removals from a robot that has replicas due (F8.1)."""
+        wanted, row = self._fleet.wanted(key), self._fleet.rows.get(key)
+        if wanted is not None:
+            return self._turn(wanted.placement, key.robot) if is_due(wanted, row) else NOW
+        placement = None if row is None else self._fleet.index.placement(row.marks.placement)
+        return NOW if placement is None else self._turn(placement, key.robot)
+
+    def _turn(self, placement: Placement, robot: str) -> str:
+        """The turn of a robot; one without due replicas waits for nothing."""
+        if placement.rollout is None or robot not in self._fleet.index.robots_of(placement.text):
+            return NOW
+        place = (placement.uid, robot)
+        if place not in self._turns:
+            self._turns[place] = self._look(placement, robot)
+        return self._turns[place]
+
+    def _look(self, placement: Placement, robot: str) -> str:
+        tally, stored = self._tally(placement, robot), self._decided.get((placement.uid, robot))
+        if not tally.due:
+            return NOW
+        progress = looked_at(restored(stored, tally, self._now), tally, placement.rollout, self._now)
+        if may_write(progress, tally, stored, placement.rollout):
+            return NOW
+        return DEFERRED if progress.state is RobotState.DEFERRED else IN_TURN
+
+    def _tally(self, placement: Placement, robot: str) -> RobotTally:
+        fleet, seats = self._fleet, Seats()
+        for key in fleet.index.keys(placement.text, robots=[robot]):
+            wanted = fleet.wanted(key)
+            if wanted is not None and wanted.placement is placement:
+                plan = fleet.decide_wanted(key, wanted, removal=Removal.UNKNOWN)
+                seats.put(key, seat_of(key, wanted, fleet.rows.get(key), plan, None))
+        total = seats.total(placement.text, robot)
+        is_known = self._reports.knows_placement(robot, placement.uid)
+        return RobotTally(
+            replicas=total.replicas,
+            due=total.due,
+            errors=total.errors,
+            terminating=total.terminating,
+            stamp=total.stamp,
+            acked=False,
+            report=self._reports.report(robot, self._now) if is_known else Report.UNREPORTED,
+            ready=None,
+        )
