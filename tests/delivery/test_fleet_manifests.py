@@ -18,6 +18,8 @@ EXAMPLE = ROOT / "cloud/example-crd.yaml"
 FOLDER = ROOT / "cloud/fleet"
 FLEET = "fleet.crsyncer.cloudrobotics.com"
 READ = "get list watch"
+APPLY = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+"""Also over what another test has made."""
 
 
 def manifests(*arguments: str | Path) -> list[Json]:
@@ -184,11 +186,11 @@ async def test_a_real_api_server_takes_every_object_and_admits_the_pods_as_restr
     places = yaml.safe_dump_all(
         [each for each in objects if each["kind"] in ("Namespace", "ServiceAccount", "PriorityClass")]
     )
-    await asyncio.to_thread(kubectl, sandbox, "cloud", "apply", "-f", "-", given=places)
+    await asyncio.to_thread(kubectl, sandbox, "cloud", *APPLY, given=places)
     [deployment] = of_kind(objects, "Deployment")
     meta = {"name": "crsyncer-fleet-0", "namespace": "crsyncer-fleet"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": deployment["spec"]["template"]["spec"]}
-    dry_run = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+    dry_run = (*APPLY, "--dry-run=server", "--validate=strict")
     for given in ([pod], objects):
         told = await asyncio.to_thread(kubectl, sandbox, "cloud", *dry_run, given=yaml.safe_dump_all(given))
         assert len(told.splitlines()) == len(given)

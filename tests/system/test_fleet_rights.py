@@ -52,10 +52,8 @@ async def account(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str) -> A
     fleet_api.learn(*(Resource("rbac.authorization.k8s.io", "v1", f"{kind.lower()}s", kind) for kind in GRANTS[2:]))
     try:
         for obj in granted:
-            if obj["kind"] != "Namespace":
+            if await fleet_api.find(obj) is None:
                 await fleet_api.create(obj)
-            else:
-                await fleet_api.ensure_namespace(obj["metadata"]["name"])
         token = await fleet_api.service_account_token(NAMESPACE, "crsyncer-fleet")
         paths = (bed.goals.path(), LEASES.path(namespace=NAMESPACE, name="crsyncer-fleet"))
 
