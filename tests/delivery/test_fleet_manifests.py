@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from crsyncer.adapters.config import FLEET_RUN_OPTIONS
 from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.core.sync_policies import MINIMAL
@@ -162,6 +163,8 @@ def test_the_pods_are_confined_stand_apart_and_are_probed_where_they_listen():
     [port] = {each["containerPort"] for each in container["ports"]}
     variables = {each["name"]: each.get("value") for each in container["env"]}
     assert variables["CRSYNCER_LISTEN"] == f"$(POD_IP):{port}"
+    known = {variable for option in FLEET_RUN_OPTIONS.values() for variable in option.envvar or ()}
+    assert {name for name in variables if name.startswith("CRSYNCER_")} <= known
     assert set(container["resources"]["requests"]) == {"cpu", "memory", "ephemeral-storage"}
     [term] = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert term["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"

@@ -31,13 +31,13 @@ class Account:
 
     def __init__(self, bed: FleetBed, kubeconfig: Path) -> None:
         self.bed = bed
-        self._kubeconfig = kubeconfig
+        self.kubeconfig = kubeconfig
 
     def start(self, name: str) -> int:
         """Start a controller; the port that it listens on."""
         (port,) = free_ports(1)
         flags = ("--controller-namespace", NAMESPACE, "--listen", f"127.0.0.1:{port}")
-        program: Program = controller(self.bed.directory, kubeconfig=self._kubeconfig, name=name, flags=flags)
+        program: Program = controller(self.bed.directory, kubeconfig=self.kubeconfig, name=name, flags=flags)
         program.start()
         self.bed.controllers[name] = program
         return port
@@ -103,6 +103,11 @@ async def test_F2_5_the_controller_works_with_the_rights_of_its_manifests_and_as
 
     await eventually(named, what="the page of the standby")
     assert (await get(standby, "/readyz"))[0] == 200
+
+    login = ("--cloud-kubeconfig", account.kubeconfig, "--controller-namespace", NAMESPACE)
+    done = await asyncio.to_thread(crsyncer, "fleet", "doctor", "--json", *login)
+    checks = json.loads(done.stdout)["checks"]
+    assert [each for each in checks if each["state"] == "fail"] == [], "the doctor asks for other rights"
 
     await bed.api.patch(placement, {"spec": {"robotSelectors": [], "robotNames": ["r2"]}})
     await bed.until_specs(r2={"speed": 2})

@@ -112,7 +112,13 @@ async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
     except SyncError as error:
         unread = Check("fleet", Mark.FAIL, f"it cannot be read: {error}", error.hint or "see above", Side.CLOUD)
         return [*await _rights(send, rights), unread]
-    kinds = [kind for kind in found.fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE]
+    index = found.fleet.index
+    placements = index.placements.values()
+    named = {each.resource for one in placements for each in one.entries}
+    named |= {each.resource for one in placements for each in one.templates}
+    # The CRD of Robots often says that they may be placed: who places none needs no right to write them.
+    placeable = [kind for kind in index.kinds.values() if kind.verdict is Verdict.PLACEABLE]
+    kinds = [kind for kind in placeable if kind.resource != settings.robots or kind.resource in named]
     rest = judge_fleet(found, reports, has_properties=namespace.status != 404, expressions=_expressions())
     return [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest]
 
