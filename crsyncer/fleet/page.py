@@ -17,11 +17,11 @@ from crsyncer.fleet.page_style import STYLE
 REFRESH_SECONDS = 15
 MOST_ROWS = 100
 """Placements in the table, and of one robot."""
-MOST_HOLDS = 10
-MOST_OF_A_REASON = 4
+MOST_HOLDS = 6
+MOST_OF_A_REASON = 3
 MOST_REASONS = 8
 """Different reasons."""
-_LONGEST = 400
+_LONGEST = 300
 """Characters of a text of an object."""
 _BAR = 1000
 _LEAST_OF_BAR = 12
@@ -45,9 +45,8 @@ _STATES = {
 }
 """The state of a robot in a placement, by its name in `counts`: a heading, and what it means."""
 _HURT = ("failed", "blocked")
-_VERDICTS = {
+_VERDICTS = {  # else something needs a human
     "healthy": "All is well",
-    "attention": "{things} to look at",
     "degraded": "Catching up",
     "offline": "The cloud does not answer",
 }
@@ -86,7 +85,8 @@ def page(document: Json, *, robot_query: str, now: float) -> str:
     `robot_query` is what was asked for by `/?robot=NAME`, or empty; the document's `robot` is the answer to it.
     """
     health, needs = document["health"], _read_needs(document)
-    verdict = _VERDICTS.get(health, str(health)).format(things=count(needs.number, "thing"))
+    things = "1 thing" if needs.number == 1 else f"{needs.number:,} things"
+    verdict = _VERDICTS.get(health, "{things} to look at").format(things=things)
     parts = [_header(document, verdict, robot_query, now)]
     if robot_query:
         parts += _robot(document["robot"], robot_query, now)
