@@ -185,6 +185,26 @@ def test_F2_3_replicas_of_a_kind_that_may_not_be_placed_go_with_their_placement_
     assert world.removal() is Removal.NOW
 
 
+def test_F2_3_replicas_of_a_kind_that_may_not_be_placed_are_not_held_for_they_stay():
+    world = World(robots=2)
+    world.do(world.fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_PLACEABLE)))
+    world.do(world.fleet.object_gone(GOALS, "site", "dock"), listed=GOALS)
+    assert (world.held(), world.removal(after=100)) == ({}, Removal.UNKNOWN)
+    world.do(world.fleet.kind_shown(KIND))
+    assert list(world.held().values()) == [("SourcesLost", 2)]
+
+
+def test_F5_2_that_losses_prove_something_again_is_a_change():
+    world = World(robots=1)
+    before = world.losses.blindness()
+    world.do(world.fleet.placement_shown(raw_placement(robotNames=["r7"])))
+    world.gone("r0")
+    assert (world.removal(), world.losses.lost()) == (Removal.HELD, {key("r0")})
+    assert world.losses.blindness() != before
+    world.do(world.fleet.robot_shown(raw_robot("r7")))
+    assert (world.removal(), world.losses.blindness()) == (Removal.NOW, before)
+
+
 def test_F5_2_after_a_restore_all_losses_are_held():
     world = World()
     world.gone("r0")

@@ -14,7 +14,7 @@ from crsyncer.errors import SyncError
 from crsyncer.fleet.controllers.intake import Handlers, Intake
 from crsyncer.fleet.controllers.kind_catalog import Kinds, is_watched
 from crsyncer.fleet.controllers.state import FleetState
-from crsyncer.fleet.domain.change import Input
+from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import (
     DECISIONS,
     PLACEMENTS,
@@ -235,6 +235,7 @@ class Inputs:
             self._unlisted.discard(name)
             if not self._unlisted:
                 self.state.losses.restored(is_restored=False)
+                self.intake.take(Change())
 
     def _stop(self, name: str) -> None:
         watched = self._watched.pop(name, None)

@@ -33,12 +33,17 @@ class Intake:
         self.liveness = Liveness(state, take=self._proven)
         self.placements_changed: Callable[[], None] = lambda: None
         """Called when the kinds that placements name may be others."""
+        self._blindness = state.losses.blindness()
 
     def take(self, change: Change, *, listed: str = "") -> None:
         """Take up what follows from an event; `listed`: the input or kind of which a list has just ended."""
-        self._state.losses.changed(change, self._state.now, listed=listed)
+        losses = self._state.losses
+        losses.changed(change, self._state.now, listed=listed)
         self._replicas.look(change.keys)
         self._placements.touch(change.placements)
+        if (blindness := losses.blindness()) != self._blindness:
+            self._blindness = blindness
+            self._replicas.look(losses.lost())
 
     def _proven(self, change: Change) -> None:
         """Take up an answer of discovery."""
@@ -81,7 +86,7 @@ class Intake:
         return Handlers(
             lambda _, raw: self._placements.report_shown(raw),
             self._report_gone,
-            self._placements.reports_listed,
+            self._reports_listed,
         )
 
     def objects(self, kind: PlacedKind) -> Handlers:
@@ -94,6 +99,8 @@ class Intake:
             if is_first:
                 self._begin()
             self.take(change, listed=resource)
+            if resource in state.fleet.dead:
+                self.liveness.ask([resource])
 
         return Handlers(
             lambda _, raw: self.take(state.fleet.object_shown(raw, resource)),
@@ -121,6 +128,8 @@ class Intake:
         if is_first:
             self._begin()
         self.take(change, listed=name)
+        if name in self._state.fleet.dead:
+            self.liveness.ask([name])
         if is_first and name in (Input.PLACEMENTS, Input.DECISIONS):
             self._placements.touch(set(self._state.fleet.index.placements))
 
@@ -146,6 +155,11 @@ class Intake:
         self.take(self._state.fleet.served(Input.STRIPS, is_served=False))
         self.take(self._state.fleet.strip_gone(key.name))
         self.liveness.ask([Input.STRIPS])
+
+    def _reports_listed(self) -> None:
+        if REPORTS in self.liveness.dead:
+            self.liveness.ask([REPORTS])
+        self._placements.reports_listed()
 
     def _report_gone(self, key: Key) -> None:
         self.liveness.ask([REPORTS])

@@ -198,7 +198,7 @@ class Placements:
             await self._finalize(placement)
         if placement.release:
             await self._release(placement)
-        if not unlisted:
+        if not unlisted or placement.rollout is None:
             await self._write_decisions(placement, desk)
         await self._write_status(placement, desk, unlisted)
         if placement.terminating:

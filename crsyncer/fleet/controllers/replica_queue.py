@@ -73,9 +73,12 @@ class Replicas:
         self._numbers = count()
 
     def look(self, keys: Collection[ReplicaKey]) -> None:
-        """Look at replicas as soon as possible. Those of kinds that are not listed are looked at when they are."""
+        """Look at replicas as soon as possible. Those of kinds that are not listed are looked at when they are.
+
+        Only what has a seat is looked at before: it may not be wanted any more.
+        """
         for key in keys:
-            if self._state.fleet.is_ready(key.resource):
+            if self._state.fleet.is_ready(key.resource) or self.seats.placement(key):
                 self._dirty[key] = None
         if self._dirty:
             self._wake.set()

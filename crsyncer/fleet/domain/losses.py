@@ -150,6 +150,14 @@ class Losses:
             for key in self._lost.keys() - self._released:
                 self._held[key] = Why.RESTORED
 
+    def lost(self) -> set[ReplicaKey]:
+        """All replicas that were lost."""
+        return set(self._lost)
+
+    def blindness(self) -> tuple[bool, bool, frozenset[str]]:
+        """All that makes every loss prove nothing for a while: when it changes, what was lost is to be looked at."""
+        return self._restored, not self._fleet.index.robots, frozenset(self._fleet.dead)
+
     def removal(self, key: ReplicaKey, now: float) -> Removal:
         """What becomes of a replica that nobody wants.
 
@@ -202,11 +210,13 @@ class Losses:
         return {str(name) for name in needed if self._alive.get(name, -1.0) < self._lost[key].since}
 
     def held(self, key: ReplicaKey) -> Why | None:
-        """Why the removal of a lost replica is held; None: it is not."""
+        """Why the removal of a lost replica is held; None: it is not; a kind that is not placeable keeps it (F2.3)."""
         if key not in self._lost or key in self._released:
             return None
         if (placement := self._placement(key)) is None:
             return Why.PLACEMENT_GONE
+        if self._fleet.index.kinds[key.resource].verdict is Verdict.NOT_PLACEABLE and not placement.terminating:
+            return None
         why = self._held.get(key) or self._blind(key)
         return None if why in _MASS and placement.terminating else why
 
