@@ -84,9 +84,19 @@ class FleetSettings:
     """What the credentials are read from."""
 
 
-def load_fleet(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = Path("/")) -> FleetSettings:
-    """The settings in force, as `load` has it for the agent. Raises ConfigError, one line."""
-    in_file = read_config(given.get("config"), options=FLEET_RUN_OPTIONS)
+def load_fleet(
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+    *,
+    root: Path = Path("/"),
+    in_file: Mapping[str, tuple[Any, str]] | None = None,
+) -> FleetSettings:
+    """The settings in force, as `load` has it for the agent. Raises ConfigError, one line.
+
+    `in_file` is the configuration file's, where that has been read already.
+    """
+    if in_file is None:
+        in_file = read_config(given.get("config"), options=FLEET_RUN_OPTIONS)
     values, places = chosen(given, in_file, FLEET_RUN_OPTIONS)
     path, context = values.get("cloud_kubeconfig"), values.get("cloud_context", "")
     if values.get("listen") == "off":

@@ -16,7 +16,7 @@ from crsyncer.core.reports.text import did_you_mean
 from crsyncer.errors import ConfigError
 
 _STATE_DIR = Path("/var/lib/crsyncer")
-_SHAPES = {"scalar": "one value", "sequence": "a list of names", "mapping": "CLOUD: ROBOT lines, one name each"}
+_SHAPES = {"scalar": "one value", "sequence": "a list of names", "mapping": "lines, one name each"}
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -200,7 +200,7 @@ def read_config(
 
 def _shape(option: click.Option) -> str:
     """The kind of YAML node that an option takes."""
-    return "mapping" if option.metavar == PAIR else "sequence" if option.multiple else "scalar"
+    return "mapping" if "=" in (option.metavar or "") else "sequence" if option.multiple else "scalar"
 
 
 def _value(option: click.Option, node: Any, place: str, folder: Path) -> Any:
@@ -209,10 +209,12 @@ def _value(option: click.Option, node: Any, place: str, folder: Path) -> Any:
     items = [node] if shape == "scalar" else node.value if node.id == shape else []
     scalars = [item for each in items for item in (each if shape == "mapping" else (each,))]
     if node.id != shape or any(item.id != "scalar" for item in scalars):
-        raise ConfigError(f"{place} has the wrong shape; allowed: {_SHAPES[shape]}")
+        pair = f"{(option.metavar or '').replace('=', ': ')} " if shape == "mapping" else ""
+        raise ConfigError(f"{place} has the wrong shape; allowed: {pair}{_SHAPES[shape]}")
     texts = [item.value for item in scalars]
     if shape == "mapping":
-        texts = [f"{cloud.value}={robot.value}" for cloud, robot in items]
+        has_files = option.metavar != PAIR
+        texts = [f"{name.value}={folder / item.value if has_files else item.value}" for name, item in items]
     elif option.metavar in ("DIR", "FILE"):
         texts = [str(folder / text) for text in texts]
     try:

@@ -14,14 +14,15 @@ PAIR = "CLOUD=ROBOT"
 K3S = "etc/rancher/k3s/k3s.yaml"
 
 
-def _is_not(text: str, allowed: str) -> click.BadParameter:
+def is_not(text: str, allowed: str) -> click.BadParameter:
+    """The error of a text that is not allowed."""
     return click.BadParameter(f"{text[:80]!r} is not {allowed}")
 
 
 def matching(pattern: str, allowed: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise _is_not(text, allowed)
+            raise is_not(text, allowed)
         return text
 
     return parse
@@ -45,7 +46,7 @@ def _report_namespace(text: str) -> str:
 def a_path(text: str) -> Path:
     """The absolute path that was meant; raises click.BadParameter."""
     if not text or "\0" in text:
-        raise _is_not(text, "a path")
+        raise is_not(text, "a path")
     return Path.cwd() / text
 
 
@@ -53,7 +54,7 @@ def a_directory(text: str) -> Path:
     """The absolute path of a directory, which need not exist; raises click.BadParameter."""
     path = a_path(text)
     if os.path.exists(path) and not os.path.isdir(path):  # unlike Path's, these do not raise where a parent is closed
-        raise _is_not(text, "a directory, which is created when it does not exist; there is a file of that name")
+        raise is_not(text, "a directory, which is created when it does not exist; there is a file of that name")
     return path
 
 
@@ -67,7 +68,7 @@ def _state_dir(ctx: click.Context, param: click.Parameter, text: str | None) -> 
 def _boot_id_file(text: str) -> Path:
     path = a_path(text)
     if os.path.isdir(path):
-        raise _is_not(text, "a file; one that cannot be read only means that boots go unnoticed")
+        raise is_not(text, "a file; one that cannot be read only means that boots go unnoticed")
     return path
 
 
@@ -79,7 +80,7 @@ def a_listen(text: str) -> tuple[str, int] | str:
     host = host[1:-1] if bracketed else host
     well_formed = colon and host and (bracketed or ":" not in host) and not re.search(r"[\s/@\[\]]", host)
     if not (well_formed and re.fullmatch(r"[0-9]{1,5}", port) and int(port) <= 65535):
-        raise _is_not(text, "HOST:PORT such as 127.0.0.1:9464 or [::1]:9464, or off")
+        raise is_not(text, "HOST:PORT such as 127.0.0.1:9464 or [::1]:9464, or off")
     return host, int(port)
 
 
@@ -98,12 +99,12 @@ def _namespace_map(_ctx: click.Context, _param: click.Parameter, texts: tuple[st
     for text in _several(texts):
         cloud, equals, robot = text.partition("=")
         if not equals:
-            raise _is_not(text, f"{PAIR}: the cloud's name of a namespace, and the robot's")
+            raise is_not(text, f"{PAIR}: the cloud's name of a namespace, and the robot's")
         pair = a_namespace(cloud), a_namespace(robot)
         for known in pairs:
             twice = [name for name, other in zip(pair, known, strict=True) if name == other]
             if twice:
-                raise _is_not(text, f"allowed after {'='.join(known)}: each name of a side once")
+                raise is_not(text, f"allowed after {'='.join(known)}: each name of a side once")
         pairs.append(pair)
     return tuple(pairs)
 
@@ -122,7 +123,7 @@ def _trust(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...])
 def _seconds(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,7}", text) or not least <= int(text) <= most:
-            raise _is_not(text, f"a whole number of seconds from {least} to {most}")
+            raise is_not(text, f"a whole number of seconds from {least} to {most}")
         return int(text)
 
     return parse

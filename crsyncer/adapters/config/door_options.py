@@ -1,0 +1,163 @@
+"""The settings of the front door's commands."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crsyncer.adapters.config.fleet_options import FLEET_OPTIONS, FLEET_RUN_OPTIONS, FleetSettings, load_fleet
+from crsyncer.adapters.config.load import at, chosen, read_config
+from crsyncer.adapters.config.options import OPTIONS, a_directory, a_path, a_listen, is_not, option
+from crsyncer.adapters.kubeconfig import Kubeconfig, read_account, read_kubeconfig
+from crsyncer.core.content.annotations import ROOT
+from crsyncer.errors import ConfigError
+
+_SHARD = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
+"""What a path may have that stands in HAProxy's configuration: no text that would have to be quoted there."""
+
+
+def _plain(path: Path, text: str) -> Path:
+    if not _PLAIN.fullmatch(str(path)):
+        raise is_not(text, "a path of letters, digits, '/', '.', '_' and '-': HAProxy's configuration names it")
+    return path
+
+
+def _plain_directory(text: str) -> Path:
+    return _plain(a_directory(text), text)
+
+
+def _shards(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
+    """The kubeconfig of each shard, by name."""
+    found: dict[str, Path] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or not _SHARD.fullmatch(name) or name == ROOT:
+            raise is_not(text, f"NAME=FILE: a DNS label that is not {ROOT!r}, and a kubeconfig")
+        if name in found:
+            raise is_not(text, f"allowed: shard {name} is given twice")
+        found[name] = a_path(file)
+    return tuple(found.items())
+
+
+def _bind(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    parsed = a_listen(text if host else f"*:{port}")
+    if isinstance(parsed, str) or not parsed[1] or not re.fullmatch(r"[A-Za-z0-9.:*-]+", parsed[0]):
+        raise is_not(text, "HOST:PORT such as :8443, 192.0.2.1:8443 or [::]:8443")
+    return parsed
+
+
+_DOORS = dict((
+    option(
+        "shards", "--shard", "NAME=FILE",
+        "A shard and the kubeconfig for it, repeatable. The variable takes several, separated by blanks, and the key a"
+        " mapping.",
+        otherwise="none: the root alone", name="shards", multiple=True, callback=_shards,
+    ),
+    option(
+        "listen", "--listen", "HOST:PORT",
+        "Where to serve /livez, /readyz, /metrics and /streams; off for nowhere.",
+        otherwise="127.0.0.1:9466", type=a_listen,
+    ),
+    ("log.format", OPTIONS["log.format"]),
+    ("log.level", OPTIONS["log.level"]),
+    ("watchTimeout", OPTIONS["watchTimeout"]),
+    option(
+        "door.directory", "--directory", "DIR",
+        "Where HAProxy's files are made.",
+        otherwise="/etc/crsyncer-door", envvar=["CRSYNCER_DOOR_DIRECTORY"], type=_plain_directory,
+    ),
+    option(
+        "door.socket", "--socket", "FILE",
+        "HAProxy's master socket, as in haproxy -W -S FILE.",
+        otherwise="/run/haproxy-master.sock", envvar=["CRSYNCER_DOOR_SOCKET"], type=a_path,
+    ),
+    option(
+        "door.bind", "--bind", "HOST:PORT",
+        "Where HAProxy listens for robots.",
+        otherwise=":8443", envvar=["CRSYNCER_DOOR_BIND"], type=_bind,
+    ),
+    option(
+        "door.certificate", "--certificate", "FILE",
+        "The door's certificate with its key, PEM.",
+        otherwise="required", envvar=["CRSYNCER_DOOR_CERTIFICATE"], type=a_path,
+    ),
+))  # fmt: skip
+_FLEETS = {key: each for key, each in FLEET_OPTIONS.items() if key != "controllerNamespace"}
+_MAKING = ("door.bind", "door.certificate")
+DOOR_OPTIONS: Mapping[str, click.Option] = {**_FLEETS, **_DOORS}
+"""By key the settings of the commands that make HAProxy's configuration."""
+DOOR_VIEW_OPTIONS: Mapping[str, click.Option] = {k: each for k, each in DOOR_OPTIONS.items() if k not in _MAKING}
+"""By key those of the commands that only look at it."""
+_IN_FILE = {**FLEET_RUN_OPTIONS, **DOOR_OPTIONS}
+"""The keys of a configuration file, which door and controller may share."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSettings:
+    """What a command of the front door runs with. Every path is absolute."""
+
+    root: FleetSettings
+    """How to reach the root, and which of its objects are the robots."""
+    logins: tuple[tuple[str, Kubeconfig], ...]
+    """The login of each shard by its name, the root's first."""
+    shards: tuple[tuple[str, Path], ...] = ()
+    """The kubeconfig of each shard but the root, by its name."""
+    listen: tuple[str, int] | None = ("127.0.0.1", 9466)
+    log_format: str = "text"
+    log_level: str = "info"
+    watch_timeout: int = 300
+    directory: Path = Path("/etc/crsyncer-door")
+    socket: Path = Path("/run/haproxy-master.sock")
+    bind: tuple[str, int] = ("*", 8443)
+    certificate: Path | None = None
+    config_file: Path | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that HAProxy's configuration depends on."""
+        own = (self.config_file, self.certificate)
+        logins = (file for _, login in self.logins for file in login.files)
+        return tuple(dict.fromkeys([*(each for each in own if each is not None), *logins]))
+
+
+def load_door(
+    given: Mapping[str, Any], environ: Mapping[str, str], *, making: bool = False, root: Path = Path("/")
+) -> DoorSettings:
+    """The settings in force, as `load` has it for the agent. Raises ConfigError, one line.
+
+    `making`: HAProxy's configuration is to be made, which takes a certificate.
+    """
+    config_file = given.get("config")
+    in_file = read_config(config_file, options=_IN_FILE)
+    values, places = chosen(given, in_file, _DOORS)
+    home = load_fleet(given, environ, root=root, in_file=in_file)
+    path = home.cloud_kubeconfig
+    first = read_account(environ, root=root) if path is None else read_kubeconfig(path, home.cloud_context)
+    if first is None:
+        raise ConfigError(
+            "--cloud-kubeconfig is required; allowed: the path of a kubeconfig file for the root, and none in a pod"
+        )
+    if making and "certificate" not in values:
+        raise ConfigError(
+            f"{places['certificate']} is required; allowed: the path of a PEM file with the certificate and its key"
+        )
+    logins = [(ROOT, first)]
+    for name, file in values.get("shards", ()):
+        try:
+            login = read_kubeconfig(file)
+        except ConfigError as error:
+            raise at(f"{places['shards']}: {name}", error) from None
+        same = [other for other, each in logins if each.server == login.server]
+        if same:
+            raise ConfigError(
+                f"{places['shards']}: {name} and {same[0]} are the same server, {login.server}; allowed: each once"
+            )
+        logins.append((name, login))
+    if values.get("listen") == "off":
+        values["listen"] = None
+    return DoorSettings(home, tuple(logins), **values, config_file=config_file)
