@@ -29,6 +29,7 @@ _COMMANDS = {
     "check-access": "May the robot's account in the cloud do more than it should?",
     "release": "Let objects in the cloud go that a lost robot's finalizer keeps.",
     "fleet": "Which robots shall have which objects: RobotPlacements in the cloud.",
+    "door": "The front door: HAProxy leads each robot to its API server.",
     "demo": "See it work on two throw-away control planes on this machine.",
     "version": "Print the version.",
     "sandbox": "Two throw-away control planes to try things on.",

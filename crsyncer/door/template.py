@@ -27,7 +27,8 @@ _ANSWERS: Mapping[int, tuple[str, str, str]] = {
 }
 """The door's own answers by status: the reason in HTTP, the reason in Kubernetes, the message."""
 _RETRIED = frozenset({429, 502, 503, 504})
-_CLOSING = frozenset({401, 408})
+_KEPT_OPEN = frozenset({429, 503})
+"""After these the connection is used again; after the others nobody guesses where the next request begins."""
 
 
 def haproxy_files(door: FrontDoor) -> dict[str, str]:
@@ -120,5 +121,5 @@ def _answer(status: int) -> str:
     body = json.dumps(content)
     head = [f"HTTP/1.1 {status} {words}", "Content-Type: application/json", f"Content-Length: {len(body)}"]
     head += [f"Retry-After: {_PAUSE_SECONDS}"] if status in _RETRIED else []
-    head += ["Connection: close"] if status in _CLOSING else []
+    head += [] if status in _KEPT_OPEN else ["Connection: close"]
     return "\r\n".join([*head, "", body])

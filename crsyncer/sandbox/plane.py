@@ -7,7 +7,7 @@ import ssl
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import yaml
@@ -29,8 +29,21 @@ class Plane:
     Not for several threads at a time.
     """
 
-    def __init__(self, name: str, directory: Path, *, apiserver: Path, datastore: Path, detached: bool = False) -> None:
-        """`datastore`: the program, which is called etcd or kine. What still runs, detached, is taken over."""
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        *,
+        apiserver: Path,
+        datastore: Path,
+        detached: bool = False,
+        flags: Sequence[str] = (),
+    ) -> None:
+        """`datastore`: the program, which is called etcd or kine. What still runs, detached, is taken over.
+
+        `flags` are more flags of the API server.
+        """
+        self._flags = tuple(flags)
         self.name = name
         self.directory = directory.resolve()
         self.datastore = datastore
@@ -157,6 +170,7 @@ class Plane:
             "--disable-admission-plugins=ServiceAccount",
             "--allow-privileged=true",
             "--profiling=false",
+            *self._flags,
         ]
 
     def _wait(self, condition: Callable[[], bool], *needed: str) -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "crsyncer"
 PAGE = ROOT / "ARCHITECTURE.md"
 MOST_FILES, LARGEST_CIRCLE = 17, 2
-FLOORS = ("", "core", "runtime", "engine", "console", "adapters", "fleet", "cli", "sandbox")
+FLOORS = ("", "core", "runtime", "engine", "console", "adapters", "fleet", "door", "cli", "sandbox")
 
 
 def rooms() -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """Lists the objects of a cluster once, for commands that read the clusters without the agent."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from crsyncer.core.content.mutation import Expressions
@@ -16,41 +16,11 @@ from crsyncer.core.model import Json
 from crsyncer.core.related.relate import related_entries
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.answers import judge
-from crsyncer.core.requests.calls import SYNC_POLICIES, Collection
-from crsyncer.core.watching.pages import FIRST, PageLimit
-from crsyncer.core.watching.watch import listed_at
-from crsyncer.errors import NotAllowed, TooLarge, Unsure
+from crsyncer.core.requests.calls import SYNC_POLICIES
+from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.ports import Reply, Send
 from crsyncer.runtime.discovery import discover
-
-
-async def objects(
-    send: Send, collection: Collection, *, page: int = FIRST, accept: str = calls.JSON
-) -> AsyncIterator[Json]:
-    """Every object of a collection, page by page; raises the SyncError that the answer means."""
-    resume, limit = "", PageLimit(page)
-    while True:
-        try:
-            reply = await send(calls.list_page(collection, limit=limit.limit, resume=resume, accept=accept))
-        except TooLarge:
-            if not limit.halve():
-                raise
-            continue
-        if reply.status == 410:
-            raise Unsure(
-                "the list expired between two pages", hint="the connection is slow, or the cluster busy: try again"
-            )
-        if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
-            raise error
-        if not listed_at(reply.body):
-            raise Unsure("the answer to a list request is not a list", hint="check which server is at this address")
-        items = reply.body["items"] or []
-        limit.arrived(len(items), reply.size, 0.0)
-        for raw in items:
-            yield raw
-        resume = reply.body["metadata"].get("continue") or ""
-        if not resume:
-            return
+from crsyncer.runtime.list_objects import objects as objects
 
 
 async def crds(send: Send) -> list[Json]:

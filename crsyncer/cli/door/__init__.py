@@ -1,0 +1,15 @@
+"""`crsyncer door`: commands about the front door that leads robots to their API servers."""
+
+import click
+
+from crsyncer.cli.lazy import LazyGroup
+
+_COMMANDS = {
+    "config": "Write HAProxy's configuration, its keys and its map.",
+}
+"""Each command, which is an object `door_NAME` in a module of that name, and its line in the help."""
+
+
+@click.group(cls=LazyGroup, table=_COMMANDS, modules=f"{__name__}.door_{{}}")
+def door() -> None:
+    """The front door: HAProxy leads each robot to its API server, with a configuration that is made and kept here."""

@@ -1,0 +1,88 @@
+"""Gathers what HAProxy's configuration is made of: logins, keys, certificate and Robots; all of it, or an error."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from crsyncer.adapters.config import DoorSettings
+from crsyncer.adapters.files import read
+from crsyncer.adapters.kube import KubeCluster
+from crsyncer.adapters.kube.certificates import spans
+from crsyncer.core.content.annotations import ROOT
+from crsyncer.core.model import Json
+from crsyncer.core.reports.text import rfc3339
+from crsyncer.core.requests.answers import judge
+from crsyncer.core.requests.calls import Call
+from crsyncer.door.door_values import FrontDoor, Shard
+from crsyncer.door.shard_logins import shard_of
+from crsyncer.door.signing_keys import JWKS_PATH, merged_keys
+from crsyncer.errors import ConfigError, NotServed, SyncError
+
+_ACCEPT = "application/jwk-set+json, application/json"
+_JWKS = Call("get", "GET", JWKS_PATH, accept=_ACCEPT, timeout=10.0)
+_CERTIFICATE = "allowed: a PEM file with the door's certificate, those of its issuers and its key"
+
+
+@asynccontextmanager
+async def shard_clusters(settings: DoorSettings) -> AsyncIterator[Mapping[str, KubeCluster]]:
+    """A client of each shard, by its name, the root's first. Raises ConfigError."""
+    async with AsyncExitStack() as stack:
+        found: dict[str, KubeCluster] = {}
+        kubeconfigs = [(ROOT, settings.root.cloud_kubeconfig, settings.root.cloud_context)]
+        for name, path, context in [*kubeconfigs, *((name, path, "") for name, path in settings.shards)]:
+            try:
+                insecure = settings.root.insecure_skip_tls_verify
+                found[name] = KubeCluster(path, context, insecure=insecure, name="crsyncer-door")
+            except ConfigError as error:
+                raise ConfigError(f"shard {name}: {error}", hint=error.hint) from None
+            stack.push_async_callback(found[name].close)
+        yield found
+
+
+async def gather_door(settings: DoorSettings, clusters: Mapping[str, KubeCluster]) -> FrontDoor:
+    """What the configuration is made of. Raises SyncError unless all shards answer, and ConfigError."""
+    certificate = read_certificate(settings.certificate) if settings.certificate is not None else ""
+    shards = shards_of(clusters)
+    answers = await asyncio.gather(*(_jwks(name, cluster) for name, cluster in clusters.items()))
+    keys = merged_keys(dict(zip(clusters, answers, strict=True)))
+    return FrontDoor(str(settings.directory), settings.bind, certificate, shards, keys)
+
+
+def shards_of(clusters: Mapping[str, KubeCluster]) -> tuple[Shard, ...]:
+    """The shards as HAProxy is told of them. Raises ConfigError."""
+    return tuple(shard_of(name, cluster.credentials.login) for name, cluster in clusters.items())
+
+
+def read_certificate(path: Path) -> str:
+    """The door's certificate with its key. Raises ConfigError where HAProxy or robots would refuse it."""
+    try:
+        text = read(path)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(path, password=lambda: "")
+    except ConfigError as error:
+        raise ConfigError(f"--certificate: {error}; {_CERTIFICATE}") from None
+    except (ssl.SSLError, OSError, ValueError) as error:
+        matches = "key values mismatch" not in str(error).lower()
+        why = "is no PEM certificate with its key" if matches else "has a key that is not its certificate's"
+        raise ConfigError(f"--certificate: {path} {why}; {_CERTIFICATE}") from None
+    begins, ends = next(iter(spans(text)), (None, None))
+    if ends is not None and ends <= time.time():
+        raise ConfigError(f"--certificate: {path} expired at {rfc3339(ends)}; {_CERTIFICATE}")
+    if begins is not None and begins > time.time():
+        raise ConfigError(f"--certificate: {path} is not valid before {rfc3339(begins)}; {_CERTIFICATE}")
+    return text
+
+
+async def _jwks(name: str, cluster: KubeCluster) -> Json:
+    try:
+        reply = await cluster.request(_JWKS)
+        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+        if error is not None:
+            raise error
+    except NotServed:
+        raise SyncError(f"shard {name} has no {JWKS_PATH}", hint="is there an API server at its address?") from None
+    except SyncError as error:
+        raise SyncError(f"shard {name} gives no keys: {error}", hint=error.hint) from None
+    return reply.body

@@ -1,0 +1,93 @@
+"""A real API server with an audit log and three robots confined by RBAC, and the front door before it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crsyncer.adapters.retries import until
+from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.resource import CRD
+from crsyncer.sandbox.two_planes import Sandbox
+from tests.door.open_door import OpenDoor
+from tests.system.confined import ROBOTS, Confined
+from tests.system.conftest import FLEET_CRDS
+
+AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}
+ROBOTS_PATH = "/apis/registry.cloudrobotics.com/v1alpha1/namespaces/default/robots"
+
+
+class Audited:
+    """An API server that writes down each request that reaches it."""
+
+    def __init__(self, plane: Plane, log: Path) -> None:
+        self.plane = plane
+        self.log = log
+        self.cloud = Confined(plane)
+        inventory = FLEET_CRDS["inventory"]
+        self.cloud.admin.ask("POST", CRD.path(), inventory)
+
+        def made() -> bool:
+            answers = [self.cloud.admin.ask("POST", ROBOTS_PATH, robot(name)).status for name in ROBOTS]
+            return all(status in (201, 409) for status in answers)
+
+        assert until(made, seconds=30)
+
+    def heard_of(self, marker: str) -> bool:
+        """Whether a request with this text in it reached the API server."""
+        return marker in self.log.read_text()
+
+
+def robot(name: str, shard: str = "") -> dict:
+    """A Robot of the inventory."""
+    labels = {"fleet.crsyncer.cloudrobotics.com/shard": shard} if shard else {}
+    return {
+        "apiVersion": "registry.cloudrobotics.com/v1alpha1",
+        "kind": "Robot",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {},
+    }
+
+
+@pytest.fixture(scope="module")
+def audited(running_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
+    """The root, which has the three robots."""
+    home = tmp_path_factory.mktemp("audited")
+    policy, log = home / "policy.json", home / "audit.log"
+    policy.write_text(json.dumps(AUDIT_POLICY))
+    programs = running_sandbox.programs
+    plane = Plane(
+        "root",
+        home / "plane",
+        apiserver=programs.kube_apiserver,
+        datastore=programs.etcd,
+        flags=(f"--audit-policy-file={policy}", f"--audit-log-path={log}"),
+    )
+    plane.start()
+    try:
+        yield Audited(plane, log)
+    finally:
+        plane.stop(graceful=False)
+
+
+@pytest.fixture(scope="module")
+def door(audited: Audited, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDoor]:
+    """The door before the root, open."""
+    home = tmp_path_factory.mktemp("door")
+    door = OpenDoor(home, audited.plane.kubeconfig(home / "root.kubeconfig"))
+    door.configure()
+    door.start()
+    try:
+        token = audited.cloud.robots["r1"].token
+
+        def opened() -> bool:
+            try:
+                return door.ask("/version", token, seconds=5).status == 200
+            except OSError:
+                return False
+
+        assert until(opened, seconds=30), door.haproxy and door.haproxy.tail()
+        yield door
+    finally:
+        door.stop()

@@ -1,0 +1,181 @@
+"""A front door that stands in a directory: HAProxy with what `crsyncer door config` wrote, and whoever knocks at it."""
+
+import os
+import socket
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crsyncer.sandbox.free_ports import free_ports
+from crsyncer.sandbox.process import Process, spawn
+from tests.adapters.kube_server import Certificates, make_certificates
+from tests.delivery.command_line import crsyncer
+from tests.door.programs import haproxy
+
+_PATIENCE = 20.0
+
+
+@dataclass(slots=True)
+class Told:
+    """What came back on a connection: the whole of it, and whether the door closed it."""
+
+    text: str
+    closed: bool
+
+    @property
+    def status(self) -> int:
+        """Of the first answer; 0 where there was none."""
+        words = self.text.split(maxsplit=2)
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+
+
+@dataclass(slots=True)
+class OpenDoor:
+    """The directory of a door, with what its commands are given."""
+
+    home: Path
+    kubeconfig: Path
+    shards: Mapping[str, Path] = field(default_factory=dict)
+    port: int = field(default_factory=lambda: free_ports(1)[0])
+    haproxy: Process | None = None
+    _certificates: Certificates | None = None
+
+    def __post_init__(self) -> None:
+        self.directory.mkdir(parents=True)
+        self.renew_certificate()
+
+    @property
+    def directory(self) -> Path:
+        """HAProxy's."""
+        return self.home / "door"
+
+    @property
+    def socket(self) -> Path:
+        """HAProxy's master socket."""
+        return self.home / "master.sock"
+
+    @property
+    def certificate(self) -> Path:
+        """The door's certificate with its key."""
+        return self.home / "certificate.pem"
+
+    @property
+    def ca(self) -> Path:
+        """Whom robots trust."""
+        return self.home / "issuer/ca.crt"
+
+    def renew_certificate(self, *, days: int = 2) -> None:
+        """Issue another certificate; the first time also make the issuer."""
+        issuer = self.home / "issuer"
+        if not issuer.exists():
+            issuer.mkdir()
+            self._certificates = make_certificates(issuer)
+        assert self._certificates is not None
+        certificate, key = self._certificates.issue("door", days=days)
+        new = self.certificate.with_suffix(".new")
+        new.write_text(certificate.read_text() + key.read_text())
+        new.replace(self.certificate)
+
+    @property
+    def flags(self) -> list[str | Path]:
+        """What every command of the door is given."""
+        given: dict[str, str | Path] = {
+            "--cloud-kubeconfig": self.kubeconfig,
+            "--directory": self.directory,
+            "--socket": self.socket,
+        }
+        shards = [word for name, file in self.shards.items() for word in ("--shard", f"{name}={file}")]
+        return [*(word for pair in given.items() for word in pair), *shards]
+
+    @property
+    def making(self) -> list[str | Path]:
+        """What those that make the configuration are given on top."""
+        return [*self.flags, "--bind", f"127.0.0.1:{self.port}", "--certificate", self.certificate]
+
+    def command(self, name: str, *arguments: str | Path):
+        """Run a command of the door."""
+        flags = self.making if name == "config" else self.flags
+        return crsyncer("door", name, *flags, *arguments, PATH=f"{haproxy().parent}:{os.environ['PATH']}")
+
+    def configure(self) -> str:
+        """`door config`, which must succeed."""
+        done = self.command("config")
+        assert done.returncode == 0, done.stderr
+        return str(done.stdout)
+
+    def start(self) -> None:
+        """Start HAProxy as the documents say."""
+        command = [str(haproxy()), "-W", "-S", str(self.socket), "-f", str(self.directory / "haproxy.cfg")]
+        self.haproxy = spawn(command, log=self.home / "haproxy.log", cwd=self.home)
+
+    def stop(self) -> None:
+        """End HAProxy, master and workers."""
+        if self.haproxy is not None:
+            self.haproxy.stop()
+
+    def connect(self) -> ssl.SSLSocket:
+        """A connection with TLS."""
+        context = ssl.create_default_context(cafile=str(self.ca))
+        return context.wrap_socket(socket.create_connection(("127.0.0.1", self.port)), server_hostname="localhost")
+
+    def send(self, *pieces: bytes, ends: Sequence[str] = (), seconds: float = _PATIENCE) -> Told:
+        """Send bytes and read what comes back, until the door closes or the answer ends.
+
+        An answer ends with its Content-Length or last chunk, or instead with one of the texts in `ends`.
+        """
+        got, closed = b"", False
+        with self.connect() as channel:
+            channel.settimeout(seconds)
+            with suppress(TimeoutError, ConnectionError, ssl.SSLError, BrokenPipeError):
+                for piece in pieces:
+                    channel.sendall(piece)
+            with suppress(TimeoutError, ssl.SSLError):
+                try:
+                    while not any(each.encode() in got for each in ends) if ends else not _is_whole(got):
+                        more = channel.recv(65536)
+                        if not more:
+                            closed = True
+                            break
+                        got += more
+                    channel.settimeout(0.2)
+                    closed = closed or not channel.recv(1)
+                except ConnectionError:
+                    closed = True
+        return Told(got.decode(errors="replace"), closed)
+
+    def ask(
+        self,
+        path: str,
+        token: str | None,
+        *,
+        method: str = "GET",
+        headers: Sequence[str] = (),
+        body: bytes = b"",
+        seconds: float = _PATIENCE,
+    ) -> Told:
+        """One request, byte by byte as given; waits out 429 of the API server, which has no Status of the door's."""
+        lines = [f"{method} {path} HTTP/1.1", "Host: door"]
+        lines += [f"Authorization: Bearer {token}"] if token is not None else []
+        lines += [f"Content-Length: {len(body)}", "Content-Type: application/json"] if body else []
+        data = "\r\n".join([*lines, *headers, "", ""]).encode() + body
+        told = self.send(data, seconds=seconds)
+        deadline = time.monotonic() + _PATIENCE
+        while told.status == 429 and "requests in progress" not in told.text and time.monotonic() < deadline:
+            told = self.send(data, seconds=seconds)
+        return told
+
+
+def _is_whole(got: bytes) -> bool:
+    head, gap, body = got.partition(b"\r\n\r\n")
+    if not gap:
+        return False
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    }
+    if b"content-length" in headers:
+        return len(body) >= int(headers[b"content-length"])
+    return body.endswith(b"0\r\n\r\n") if headers.get(b"transfer-encoding") == b"chunked" else False
