@@ -28,6 +28,11 @@ async def try_configuration(door: FrontDoor, map_text: str, *, program: str = "h
         shutil.rmtree(trial, ignore_errors=True)
 
 
+def is_new(door: FrontDoor) -> bool:
+    """Whether a file would be another than it is."""
+    return any(read_text(Path(door.directory) / name) != text for name, text in haproxy_files(door).items())
+
+
 def put_files(door: FrontDoor) -> bool:
     """Write the files that differ, the configuration last; whether any did. Raises SyncError.
 
@@ -50,11 +55,11 @@ def put_map(directory: Path, text: str) -> None:
         _put(directory / MAP, text)
 
 
-def read_text(path: Path) -> str:
-    """The text of one of the files; "" where it is not there or cannot be read."""
+def read_text(path: Path) -> str | None:
+    """The text of one of the files; None where it is not there or cannot be read."""
     with suppress(OSError, UnicodeDecodeError):
         return path.read_bytes().decode()  # read_text() would change the ends of lines
-    return ""
+    return None
 
 
 def _trial(door: FrontDoor, map_text: str) -> Path:

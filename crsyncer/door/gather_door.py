@@ -46,7 +46,7 @@ async def gather_door(settings: DoorSettings, clusters: Mapping[str, KubeCluster
     """What the configuration is made of. Raises SyncError unless all shards answer, and ConfigError."""
     certificate = read_certificate(settings.certificate) if settings.certificate is not None else ""
     shards = shards_of(clusters)
-    answers = await asyncio.gather(*(_jwks(name, cluster) for name, cluster in clusters.items()))
+    answers = await asyncio.gather(*(jwks(name, cluster) for name, cluster in clusters.items()))
     keys = merged_keys(dict(zip(clusters, answers, strict=True)))
     return FrontDoor(str(settings.directory), settings.bind, certificate, shards, keys)
 
@@ -75,7 +75,8 @@ def read_certificate(path: Path) -> str:
     return text
 
 
-async def _jwks(name: str, cluster: KubeCluster) -> Json:
+async def jwks(name: str, cluster: KubeCluster) -> Json:
+    """The keys of a shard, as it publishes them. Raises SyncError, which names the shard."""
     try:
         reply = await cluster.request(_JWKS)
         error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)

@@ -117,7 +117,7 @@ def test_G2_1_what_is_no_rsa_key_for_signatures_is_left_out(keys: list[dict]):
         None, "x", 7, [], {},
         good | {"kty": "EC"}, good | {"alg": "ES256"}, good | {"use": "enc"},
         good | {"kid": ""}, good | {"kid": "../x"}, good | {"kid": "a b"}, good | {"kid": "a" * 129},
-        good | {"kid": None}, good | {"n": ""}, good | {"n": "AQAB"}, good | {"n": "!"}, good | {"n": 5}, 
+        good | {"kid": None}, good | {"n": ""}, good | {"n": "AQAB"}, good | {"n": "!"}, good | {"n": 5},
         good | {"e": "AQ"}, good | {"e": None},
     ]  # fmt: skip
     assert keys_of({"keys": bad}) == ()

@@ -119,10 +119,10 @@ class DoorSettings:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every file that HAProxy's configuration depends on."""
-        own = (self.config_file, self.certificate)
-        logins = (file for _, login in self.logins for file in login.files)
-        return tuple(dict.fromkeys([*(each for each in own if each is not None), *logins]))
+        """Every file that HAProxy's configuration depends on; tokens are read again when a server refuses them."""
+        own = [each for each in (self.config_file, self.certificate) if each is not None]
+        logins = [file for _, login in self.logins for file in login.files if file != login.path("tokenFile")]
+        return tuple(dict.fromkeys([*own, *logins]))
 
 
 def load_door(

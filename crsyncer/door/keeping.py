@@ -1,0 +1,117 @@
+"""Keeps HAProxy's configuration as the shards' keys, kubeconfigs and the door's certificate want it."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from crsyncer.adapters.config import DoorSettings
+from crsyncer.adapters.kube import KubeCluster
+from crsyncer.core.model import Json
+from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration
+from crsyncer.door.door_values import FrontDoor
+from crsyncer.door.gather_door import jwks, read_certificate, shards_of
+from crsyncer.door.master_socket import MasterSocket
+from crsyncer.door.robots_map import map_text
+from crsyncer.door.signing_keys import merged_keys
+from crsyncer.door.template import CERTIFICATE
+from crsyncer.door.upkeep import Upkeep
+from crsyncer.door.upkeep_plan import KeyTimer
+from crsyncer.errors import ConfigError, SyncError
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Keeping:
+    """Reads keys, makes the configuration, and has HAProxy load it where it is another one."""
+
+    settings: DoorSettings
+    clusters: Mapping[str, KubeCluster]
+    haproxy: MasterSocket
+    upkeep: Upkeep
+    timer: KeyTimer = field(default_factory=KeyTimer)
+    trouble: SyncError | None = None
+    """Why the configuration is not the one that it should be."""
+    bad_file: ConfigError | None = None
+    """The file that cannot be used; the last good one is."""
+    silent: dict[str, SyncError] = field(default_factory=dict)
+    """The shards that gave no keys."""
+    _answers: dict[str, Json] = field(default_factory=dict)
+    _reload_due: bool = False
+
+    async def run(self) -> None:
+        """Keep it so, for ever. What is loaded at the start is what the files say."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self.timer.refused(self.upkeep.seen.refused)
+            if self.timer.due(loop.time()):
+                self.timer.read(loop.time())
+                await self._attempt()
+            elif self._reload_due:
+                await self._reload()
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _attempt(self) -> None:
+        try:
+            door = await self._gather()
+            if is_new(door):
+                await try_configuration(door, map_text(self.upkeep.wanted))
+                self._reload_due |= put_files(door)
+                log.info("HAProxy's configuration is written: %d keys", len(door.keys))
+            await self._reload()
+            self._note(None)
+        except SyncError as error:
+            self._note(error)
+
+    async def _gather(self) -> FrontDoor:
+        """What the configuration is made of now: of a shard that is silent, and a bad certificate, the last good."""
+        names = list(self.clusters)
+        found = await asyncio.gather(*(jwks(name, self.clusters[name]) for name in names), return_exceptions=True)
+        self.silent = {}
+        for name, answer in zip(names, found, strict=True):
+            if isinstance(answer, SyncError):
+                self.silent[name] = answer
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                self._answers[name] = answer
+        for name, error in self.silent.items():
+            if name not in self._answers:
+                raise error
+            log.warning("%s: its last keys stay", error)
+        certificate = self._certificate()
+        settings, keys = self.settings, merged_keys({name: self._answers[name] for name in names})
+        return FrontDoor(str(settings.directory), settings.bind, certificate, shards_of(self.clusters), keys)
+
+    def _certificate(self) -> str:
+        self.bad_file = None
+        if self.settings.certificate is None:
+            return ""
+        try:
+            return read_certificate(self.settings.certificate)
+        except ConfigError as error:
+            last = read_text(self.settings.directory / CERTIFICATE)
+            if last is None:
+                raise
+            self.bad_file = error
+            log.warning("%s: the last certificate stays", error)
+            return last
+
+    async def _reload(self) -> None:
+        if not self._reload_due:
+            return
+        try:
+            await self.haproxy.reload()
+        except SyncError as error:
+            log.info("HAProxy loads the new configuration when it is there: %s", error)
+            return
+        self._reload_due = False
+        log.info("HAProxy has loaded its new configuration")
+
+    def _note(self, error: SyncError | None) -> None:
+        if error is not None and str(error) != str(self.trouble or ""):
+            log.error("HAProxy's configuration stays as it is: %s", error)
+        self.trouble = error

@@ -1,0 +1,106 @@
+"""HAProxy's master socket: commands for the master and for each worker, old ones included."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from crsyncer.door import haproxy_answers as answers
+from crsyncer.door.haproxy_answers import Stream, Worker
+from crsyncer.errors import Unsure
+
+_SECONDS = 10.0
+_RELOAD_SECONDS = 30.0
+_POLL_SECONDS = 0.1
+_BATCH = 500
+"""Commands in one go; HAProxy takes 0.1 ms for each (measured)."""
+_GONE = "Can't find the target"
+_HINT = "is it started with haproxy -W -S SOCKET -f DIR/haproxy.cfg, and may this user open the socket?"
+
+
+class MasterSocket:
+    """HAProxy as it runs. Every method raises Unsure where it does not answer, or the worker has ended."""
+
+    def __init__(self, path: Path, map_file: Path) -> None:
+        self._path = path
+        self._map = str(map_file)
+
+    async def workers(self) -> tuple[Worker, ...]:
+        """The processes that serve, the newest first. Raises Unsure where there is none, too."""
+        found = answers.processes(await self._ask("show proc"))
+        if not found:
+            raise Unsure(f"no worker of HAProxy runs at {self._path}", hint="see HAProxy's log")
+        return tuple(sorted(found, key=lambda worker: worker.is_old))
+
+    async def is_ours(self, pid: int) -> bool:
+        """Whether a worker uses our map: else it is another HAProxy's."""
+        return f"({self._map})" in await self._ask("show map", pid=pid)
+
+    async def map_entries(self, pid: int) -> dict[str, str]:
+        """The map as a worker has it."""
+        return answers.map_entries(await self._ask(f"show map {self._map}", pid=pid))
+
+    async def streams(self, pid: int) -> tuple[Stream, ...]:
+        """The requests in progress of a worker."""
+        return answers.streams(await self._ask("show table streams", pid=pid))
+
+    async def refused_tokens(self, pid: int) -> int:
+        """How many tokens a worker has refused."""
+        return answers.refused_tokens(await self._ask("show table refused", pid=pid))
+
+    async def shards_up(self, pid: int) -> dict[str, bool]:
+        """Whether each shard is up, as a worker sees it. An old one checks nothing."""
+        return answers.shards_up(await self._ask("show servers state", pid=pid))
+
+    async def do(self, commands: Iterable[str], *, pid: int) -> None:
+        """Have a worker carry out commands, whose effect the caller looks at."""
+        rest = iter(commands)
+        while batch := list(islice(rest, _BATCH)):
+            await self._ask(*batch, pid=pid)
+
+    async def end_streams(self, pid: int, streams: Sequence[Stream]) -> int:
+        """End streams of a worker; returns for how many there was a session."""
+        known = answers.sessions(await self._ask("show sess", pid=pid))
+        found = [known[key] for each in streams if (key := (each.shard, each.source)) in known]
+        await self.do((f"shutdown session {each}" for each in found), pid=pid)
+        return len(found)
+
+    async def end_shard(self, pid: int, shard: str) -> None:
+        """End every stream of a worker at a shard."""
+        await self._ask(f"shutdown sessions server shard-{shard}/{shard}", pid=pid)
+
+    async def reload(self) -> None:
+        """Have the master load the configuration again, in new workers; the streams go on in the old ones."""
+        before = {worker.pid for worker in await self.workers() if not worker.is_old}
+        await self._ask("reload")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _RELOAD_SECONDS
+        while True:
+            try:
+                now = {worker.pid for worker in await self.workers() if not worker.is_old}
+            except Unsure:  # HAProxy 2.6 ends the socket for a moment
+                now = before
+            if now and not now & before:
+                return
+            if loop.time() > until:
+                raise Unsure("HAProxy has not loaded its new configuration", hint="see HAProxy's log")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _ask(self, *commands: str, pid: int = 0) -> str:
+        prefix = f"@!{pid} " if pid else ""
+        lines = "".join(f"{prefix}{command}\n" for command in commands)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                reader, writer = await asyncio.open_unix_connection(self._path)
+                try:
+                    writer.write(lines.encode())
+                    writer.write_eof()
+                    text = (await reader.read()).decode(errors="replace")
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError) as error:
+            why = getattr(error, "strerror", None) or f"no answer within {_SECONDS:g} s"
+            raise Unsure(f"HAProxy does not answer at {self._path} ({why.lower()})", hint=_HINT) from None
+        if text.startswith(_GONE):
+            raise Unsure(f"worker {pid} of HAProxy has ended")
+        return text

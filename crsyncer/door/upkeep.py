@@ -1,0 +1,195 @@
+"""Keeps HAProxy's map and streams as the Robots want them, in all its workers, and notices when it is restarted."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crsyncer.door.door_files import MAP, put_map
+from crsyncer.door.haproxy_answers import Stream, Worker
+from crsyncer.door.master_socket import MasterSocket
+from crsyncer.door.robots_map import Routes, changes, map_text
+from crsyncer.door.upkeep_plan import lost_shards, strays
+from crsyncer.errors import SyncError, Unsure
+
+log = logging.getLogger(__name__)
+
+_ROUND_SECONDS = 2.0
+_AGAIN_SECONDS = 0.2
+"""Until it is looked again whether a stream that was ended is gone."""
+_TRIES = 50
+_LOOK_ROUNDS = 5
+"""Without a change, streams are looked at in each round of so many."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """HAProxy as it was last seen, for health and metrics."""
+
+    workers: tuple[Worker, ...] = ()
+    shards_up: dict[str, bool] = field(default_factory=dict)
+    refused: dict[int, int] = field(default_factory=dict)
+    trouble: SyncError | None = None
+    map_is_written: bool = False
+    at: float = 0.0
+    """Event loop time, in seconds."""
+
+
+class Upkeep:
+    """The loop that makes HAProxy agree with the wanted map.
+
+    `wrote(result)` is called for each change of a map, `ended(number)` for streams that were ended.
+    """
+
+    def __init__(
+        self,
+        haproxy: MasterSocket,
+        directory: Path,
+        wanted: Routes,
+        *,
+        wrote: Callable[[str], None],
+        ended: Callable[[int], None],
+    ) -> None:
+        self.seen = Seen()
+        self._haproxy = haproxy
+        self._directory = directory
+        self._wanted = wanted
+        self._is_dirty = True
+        """Whether the file, or a stream, may not be as wanted."""
+        self._maps: dict[int, Routes] = {}
+        """The map of each worker, as it was last seen or made."""
+        self._wrote = wrote
+        self._ended = ended
+        self._changed = asyncio.Event()
+        self._rounds = 0
+
+    @property
+    def wanted(self) -> Routes:
+        """The map as it shall be."""
+        return self._wanted
+
+    def want(self, wanted: Routes) -> None:
+        """The Robots have changed."""
+        if wanted != self._wanted:
+            self._wanted, self._is_dirty = wanted, True
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Keep it so, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._changed.clear()
+            self._rounds += 1
+            try:
+                self._keep_file()
+                await self._round()
+                self._note(None)
+            except SyncError as error:
+                self._note(error)
+            self.seen.at = loop.time()
+            try:
+                async with asyncio.timeout(_ROUND_SECONDS):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    async def all_streams(self) -> list[Stream]:
+        """The streams of all workers. Raises Unsure."""
+        return [each for worker in await self._haproxy.workers() for each in await self._haproxy.streams(worker.pid)]
+
+    def _keep_file(self) -> None:
+        text = map_text(self._wanted)
+        try:
+            put_map(self._directory, text)
+        except SyncError:
+            self._wrote("failed")
+            raise
+        self.seen.map_is_written = True
+
+    async def _round(self) -> None:
+        workers = await self._haproxy.workers()
+        self._maps = {pid: routes for pid, routes in self._maps.items() if any(pid == each.pid for each in workers)}
+        current = [worker for worker in workers if not worker.is_old]
+        for worker in workers:
+            try:
+                await self._sync_map(worker)
+            except Unsure:
+                if not worker.is_old:
+                    raise  # an old worker may end at any time
+        looks = self._is_dirty or self._rounds % _LOOK_ROUNDS == 0
+        if looks:
+            await self._end_strays()
+            self._is_dirty = False
+        up = await self._haproxy.shards_up(current[0].pid) if current else {}
+        if looks or False in up.values():
+            await self._end_lost([worker for worker in workers if worker.is_old], up)
+        self.seen.workers, self.seen.shards_up = workers, up
+        self.seen.refused = {worker.pid: await self._haproxy.refused_tokens(worker.pid) for worker in current}
+
+    async def _sync_map(self, worker: Worker) -> None:
+        """Make the map of a worker the wanted one, and look whether it is."""
+        known = self._maps.get(worker.pid)
+        if known is None:
+            if not await self._haproxy.is_ours(worker.pid):
+                raise Unsure(
+                    f"the HAProxy at the socket does not use {self._directory / MAP}",
+                    hint="is this the right --socket, and was HAProxy started with the haproxy.cfg beside that map?",
+                )
+            known = await self._haproxy.map_entries(worker.pid)
+            self._is_dirty = True  # its streams were never looked at
+        wanted = self._wanted
+        commands = list(changes(known, wanted, str(self._directory / MAP)))
+        if commands:
+            await self._haproxy.do(commands, pid=worker.pid)
+            known = await self._haproxy.map_entries(worker.pid)
+            self._wrote("done" if known == wanted else "failed")
+            self._is_dirty = True
+            log.info("map of worker %d: %d changes", worker.pid, len(commands))
+        self._maps[worker.pid] = known
+        if known != wanted:
+            del self._maps[worker.pid]
+            raise Unsure(f"worker {worker.pid} of HAProxy has not taken the map", hint="see HAProxy's log")
+
+    async def _end_strays(self) -> None:
+        """End the streams that are where they must not be, until none is left (G4.3)."""
+        for attempt in range(_TRIES):
+            left = 0
+            for worker in await self._haproxy.workers():
+                try:
+                    wrong = strays(await self._haproxy.streams(worker.pid), self._wanted)
+                    if wrong:
+                        left += len(wrong)
+                        number = await self._haproxy.end_streams(worker.pid, wrong)
+                        self._ended(number)
+                        log.info("worker %d: ended %d streams of robots that moved or are gone", worker.pid, number)
+                except Unsure:
+                    if not worker.is_old:
+                        raise
+            if not left:
+                return
+            await asyncio.sleep(_AGAIN_SECONDS if attempt else 0.0)
+        raise Unsure(f"{left} streams of robots that moved or are gone cannot be ended", hint="restart HAProxy")
+
+    async def _end_lost(self, old: Sequence[Worker], up: dict[str, bool]) -> None:
+        """End in old workers the streams at shards that are down."""
+        for worker in old:
+            try:
+                streams = await self._haproxy.streams(worker.pid)
+                for shard in lost_shards(up, streams):
+                    await self._haproxy.end_shard(worker.pid, shard)
+                    self._ended(sum(each.shard == shard for each in streams))
+                    log.info("old worker %d: ended the streams at shard %s, which is down", worker.pid, shard)
+            except Unsure:
+                continue  # it has ended
+
+    def _note(self, error: SyncError | None) -> None:
+        """Remember and log what is wrong, once."""
+        before = str(self.seen.trouble or "")
+        if error is not None and str(error) != before:
+            log.warning("%s", error)
+        elif error is None and before:
+            log.info("HAProxy answers, and its map is written")
+        if error is not None:
+            self.seen.workers, self.seen.shards_up = (), {}
+        self.seen.trouble = error

@@ -1,0 +1,55 @@
+"""Decides what has to be done about the streams of HAProxy's workers: which of them are where they must not be."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from crsyncer.door.haproxy_answers import Stream
+from crsyncer.door.robots_map import Routes
+
+
+def strays(streams: Iterable[Stream], wanted: Routes) -> tuple[Stream, ...]:
+    """The streams of robots that are gone, or are at another shard now (G4.3)."""
+    return tuple(each for each in streams if wanted.get(each.namespace) != each.shard)
+
+
+def lost_shards(up: Mapping[str, bool], streams: Iterable[Stream]) -> list[str]:
+    """The shards that are down and have streams in an old worker, which does not notice it by itself (G5.1)."""
+    return sorted({each.shard for each in streams if up.get(each.shard) is False})
+
+
+def robots_at(shard: str, streams: Iterable[Stream]) -> list[str]:
+    """The robots with streams at a shard."""
+    return sorted({each.namespace.removeprefix("robot-") for each in streams if each.shard == shard})
+
+
+def counted(names: Iterable[str], shards: Sequence[str]) -> dict[str, int]:
+    """How many there are of each shard."""
+    found = dict.fromkeys(shards, 0)
+    for name in names:
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+@dataclass(slots=True)
+class KeyTimer:
+    """When the shards' keys are read again: hourly, and soon after a token was refused. Times are in seconds."""
+
+    hourly: float = 3600.0
+    least: float = 10.0
+    _read_at: float = field(default=float("-inf"))
+    _refused: Mapping[int, int] = field(default_factory=dict)
+    _is_due: bool = False
+
+    def refused(self, counts: Mapping[int, int]) -> None:
+        """So many tokens were refused, by worker."""
+        if any(number > self._refused.get(pid, 0) for pid, number in counts.items()):
+            self._is_due = True
+        self._refused = dict(counts)
+
+    def due(self, now: float) -> bool:
+        """Whether the keys are to be read."""
+        return now >= self._read_at + (self.least if self._is_due else self.hourly)
+
+    def read(self, now: float) -> None:
+        """They are read now."""
+        self._read_at, self._is_due = now, False
