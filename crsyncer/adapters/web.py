@@ -5,7 +5,7 @@ So `/livez` also answers, with a 503, when the event loop of the process is stuc
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from aiohttp import web
 
 from crsyncer.adapters.threads import in_daemon
-from crsyncer.errors import ConfigError
+from crsyncer.errors import ConfigError, Unsure
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _PATIENCE = 5.0
@@ -39,23 +39,25 @@ async def serve(
     live: Callable[[], str | None],
     ready: Callable[[], str | None],
     metrics: Callable[[], bytes],
-    pages: Mapping[str, Callable[[Mapping[str, str]], Page]] = MappingProxyType({}),
+    pages: Mapping[str, Callable[[Mapping[str, str]], Page | Awaitable[Page]]] = MappingProxyType({}),
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve `/livez`, `/readyz` and `/metrics` while the context is open, and yield the address it is on.
 
     `live` and `ready` return None when all is well, else why not, which becomes a 503. `live` is called in another
     thread; `ready` and `metrics` in this event loop, with a 503 when the loop does not answer in time, and so are
-    `pages`, by their paths, with the parameters of the query. The port needs no login, so nothing here changes anything
-    or shows more than counts and names. Raises ConfigError where the address cannot be listened on.
+    `pages`, by their paths, with the parameters of the query, where Unsure is a 503. The port needs no login, so
+    nothing here changes anything or shows more than counts and names. Raises ConfigError where the address cannot be
+    listened on.
     """
     home = asyncio.get_running_loop()
     opened: Future[tuple[tuple[str, int], Callable[[], object]]] = Future()
 
-    async def in_process(answer: Callable[[], web.Response]) -> web.Response:
+    async def in_process(answer: Callable[[], web.Response | Awaitable[web.Response]]) -> web.Response:
         """An answer that the process's own event loop has to give."""
 
         async def give() -> web.Response:
-            return answer()
+            given = answer()
+            return given if isinstance(given, web.Response) else await given
 
         asked = give()
         try:
@@ -78,7 +80,14 @@ async def serve(
         return await in_process(lambda: web.Response(body=metrics(), headers={"Content-Type": _PROMETHEUS}))
 
     async def show(request: web.Request) -> web.Response:
-        return await in_process(lambda: _page(pages[request.path](dict(request.query))))
+        async def answer() -> web.Response:
+            try:
+                given = pages[request.path](dict(request.query))
+                return _page(given if isinstance(given, Page) else await given)
+            except Unsure as error:
+                return _health(str(error))
+
+        return await in_process(answer)
 
     async def listening() -> None:
         app = web.Application()

@@ -65,6 +65,8 @@ class Keeping:
             self._note(None)
         except SyncError as error:
             self._note(error)
+        if self.silent or self.trouble is not None:
+            self.timer.again()
 
     async def _gather(self) -> FrontDoor:
         """What the configuration is made of now: of a shard that is silent, and a bad certificate, the last good."""

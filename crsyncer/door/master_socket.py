@@ -12,6 +12,7 @@ from crsyncer.errors import Unsure
 _SECONDS = 10.0
 _RELOAD_SECONDS = 30.0
 _POLL_SECONDS = 0.1
+_CLOSED_SECONDS = 2.0
 _BATCH = 500
 """Commands in one go; HAProxy takes 0.1 ms for each (measured)."""
 _GONE = "Can't find the target"
@@ -65,10 +66,6 @@ class MasterSocket:
         await self.do((f"shutdown session {each}" for each in found), pid=pid)
         return len(found)
 
-    async def end_shard(self, pid: int, shard: str) -> None:
-        """End every stream of a worker at a shard."""
-        await self._ask(f"shutdown sessions server shard-{shard}/{shard}", pid=pid)
-
     async def reload(self) -> None:
         """Have the master load the configuration again, in new workers; the streams go on in the old ones."""
         before = {worker.pid for worker in await self.workers() if not worker.is_old}
@@ -78,7 +75,7 @@ class MasterSocket:
         while True:
             try:
                 now = {worker.pid for worker in await self.workers() if not worker.is_old}
-            except Unsure:  # HAProxy 2.6 ends the socket for a moment
+            except Unsure:  # between two workers
                 now = before
             if now and not now & before:
                 return
@@ -91,7 +88,7 @@ class MasterSocket:
         lines = "".join(f"{prefix}{command}\n" for command in commands)
         try:
             async with asyncio.timeout(_SECONDS):
-                reader, writer = await asyncio.open_unix_connection(self._path)
+                reader, writer = await self._open()
                 try:
                     writer.write(lines.encode())
                     writer.write_eof()
@@ -104,3 +101,15 @@ class MasterSocket:
         if text.startswith(_GONE):
             raise Unsure(f"worker {pid} of HAProxy has ended")
         return text
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection. HAProxy 2.6 closes the socket for a moment when it loads its configuration again."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _CLOSED_SECONDS
+        while True:
+            try:
+                return await asyncio.open_unix_connection(self._path)
+            except (ConnectionRefusedError, FileNotFoundError):
+                if loop.time() > until:
+                    raise
+                await asyncio.sleep(_POLL_SECONDS)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from crsyncer.door.door_files import MAP, put_map
 from crsyncer.door.haproxy_answers import Stream, Worker
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.robots_map import Routes, changes, map_text
-from crsyncer.door.upkeep_plan import lost_shards, strays
+from crsyncer.door.upkeep_plan import strays
 from crsyncer.errors import SyncError, Unsure
 
 log = logging.getLogger(__name__)
@@ -117,13 +117,11 @@ class Upkeep:
             except Unsure:
                 if not worker.is_old:
                     raise  # an old worker may end at any time
-        looks = self._is_dirty or self._rounds % _LOOK_ROUNDS == 0
-        if looks:
-            await self._end_strays()
-            self._is_dirty = False
         up = await self._haproxy.shards_up(current[0].pid) if current else {}
-        if looks or False in up.values():
-            await self._end_lost([worker for worker in workers if worker.is_old], up)
+        down = frozenset(shard for shard, is_up in up.items() if not is_up)
+        if self._is_dirty or down or self._rounds % _LOOK_ROUNDS == 0:
+            await self._end_strays(down)
+            self._is_dirty = False
         self.seen.workers, self.seen.shards_up = workers, up
         self.seen.refused = {worker.pid: await self._haproxy.refused_tokens(worker.pid) for worker in current}
 
@@ -151,37 +149,27 @@ class Upkeep:
             del self._maps[worker.pid]
             raise Unsure(f"worker {worker.pid} of HAProxy has not taken the map", hint="see HAProxy's log")
 
-    async def _end_strays(self) -> None:
-        """End the streams that are where they must not be, until none is left (G4.3)."""
+    async def _end_strays(self, down: frozenset[str]) -> None:
+        """End the streams that are where they must not be, until none is left (G4.3, G5.1)."""
         for attempt in range(_TRIES):
             left = 0
             for worker in await self._haproxy.workers():
+                # A worker that serves ends the streams of a shard that is down by itself; an old one checks nothing.
+                lost = down if worker.is_old else frozenset()
                 try:
-                    wrong = strays(await self._haproxy.streams(worker.pid), self._wanted)
+                    wrong = strays(await self._haproxy.streams(worker.pid), self._wanted, lost)
                     if wrong:
                         left += len(wrong)
                         number = await self._haproxy.end_streams(worker.pid, wrong)
                         self._ended(number)
-                        log.info("worker %d: ended %d streams of robots that moved or are gone", worker.pid, number)
+                        log.info("worker %d: ended %d streams of robots that moved or lost theirs", worker.pid, number)
                 except Unsure:
                     if not worker.is_old:
-                        raise
+                        raise  # an old one may have ended
             if not left:
                 return
             await asyncio.sleep(_AGAIN_SECONDS if attempt else 0.0)
         raise Unsure(f"{left} streams of robots that moved or are gone cannot be ended", hint="restart HAProxy")
-
-    async def _end_lost(self, old: Sequence[Worker], up: dict[str, bool]) -> None:
-        """End in old workers the streams at shards that are down."""
-        for worker in old:
-            try:
-                streams = await self._haproxy.streams(worker.pid)
-                for shard in lost_shards(up, streams):
-                    await self._haproxy.end_shard(worker.pid, shard)
-                    self._ended(sum(each.shard == shard for each in streams))
-                    log.info("old worker %d: ended the streams at shard %s, which is down", worker.pid, shard)
-            except Unsure:
-                continue  # it has ended
 
     def _note(self, error: SyncError | None) -> None:
         """Remember and log what is wrong, once."""

@@ -1,20 +1,15 @@
 """Decides what has to be done about the streams of HAProxy's workers: which of them are where they must not be."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crsyncer.door.haproxy_answers import Stream
 from crsyncer.door.robots_map import Routes
 
 
-def strays(streams: Iterable[Stream], wanted: Routes) -> tuple[Stream, ...]:
-    """The streams of robots that are gone, or are at another shard now (G4.3)."""
-    return tuple(each for each in streams if wanted.get(each.namespace) != each.shard)
-
-
-def lost_shards(up: Mapping[str, bool], streams: Iterable[Stream]) -> list[str]:
-    """The shards that are down and have streams in an old worker, which does not notice it by itself (G5.1)."""
-    return sorted({each.shard for each in streams if up.get(each.shard) is False})
+def strays(streams: Iterable[Stream], wanted: Routes, lost: Collection[str] = ()) -> tuple[Stream, ...]:
+    """The streams of robots that are gone or are at another shard now (G4.3), and those at lost shards (G5.1)."""
+    return tuple(each for each in streams if wanted.get(each.namespace) != each.shard or each.shard in lost)
 
 
 def robots_at(shard: str, streams: Iterable[Stream]) -> list[str]:
@@ -53,3 +48,11 @@ class KeyTimer:
     def read(self, now: float) -> None:
         """They are read now."""
         self._read_at, self._is_due = now, False
+
+    def again(self) -> None:
+        """A shard was silent, or the configuration could not be made: read them again soon."""
+        self._is_due = True
+
+    def at_once(self) -> None:
+        """A file has changed."""
+        self._read_at = float("-inf")

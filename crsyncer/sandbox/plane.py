@@ -43,7 +43,7 @@ class Plane:
 
         `flags` are more flags of the API server.
         """
-        self._flags = tuple(flags)
+        self.flags = tuple(flags)
         self.name = name
         self.directory = directory.resolve()
         self.datastore = datastore
@@ -170,7 +170,7 @@ class Plane:
             "--disable-admission-plugins=ServiceAccount",
             "--allow-privileged=true",
             "--profiling=false",
-            *self._flags,
+            *self.flags,
         ]
 
     def _wait(self, condition: Callable[[], bool], *needed: str) -> None:

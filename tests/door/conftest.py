@@ -50,20 +50,33 @@ def robot(name: str, shard: str = "") -> dict:
     }
 
 
+def plane_of(name: str, home: Path, sandbox: Sandbox) -> tuple[Plane, Path]:
+    """An API server of one's own, not started yet, and its audit log."""
+    home = home / name
+    home.mkdir()
+    policy, log = home / "policy.json", home / "audit.log"
+    policy.write_text(json.dumps(AUDIT_POLICY))
+    flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
+    programs = sandbox.programs
+    plane = Plane(name, home / "plane", apiserver=programs.kube_apiserver, datastore=programs.etcd, flags=flags)
+    return plane, log
+
+
 @pytest.fixture(scope="module")
 def audited(running_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     """The root, which has the three robots."""
-    home = tmp_path_factory.mktemp("audited")
-    policy, log = home / "policy.json", home / "audit.log"
-    policy.write_text(json.dumps(AUDIT_POLICY))
-    programs = running_sandbox.programs
-    plane = Plane(
-        "root",
-        home / "plane",
-        apiserver=programs.kube_apiserver,
-        datastore=programs.etcd,
-        flags=(f"--audit-policy-file={policy}", f"--audit-log-path={log}"),
-    )
+    plane, log = plane_of("root", tmp_path_factory.mktemp("audited"), running_sandbox)
+    plane.start()
+    try:
+        yield Audited(plane, log)
+    finally:
+        plane.stop(graceful=False)
+
+
+@pytest.fixture(scope="module")
+def shard_b(audited: Audited, running_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
+    """Another shard, with the same robots."""
+    plane, log = plane_of("b", tmp_path_factory.mktemp("shard"), running_sandbox)
     plane.start()
     try:
         yield Audited(plane, log)

@@ -1,18 +1,22 @@
 """A front door that stands in a directory: HAProxy with what `crsyncer door config` wrote, and whoever knocks at it."""
 
+import json
 import os
 import socket
 import ssl
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crsyncer.adapters.retries import until
 from crsyncer.sandbox.free_ports import free_ports
 from crsyncer.sandbox.process import Process, spawn
 from tests.adapters.kube_server import Certificates, make_certificates
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import CLI, crsyncer, environment
 from tests.door.programs import haproxy
 
 _PATIENCE = 20.0
@@ -179,3 +183,85 @@ def _is_whole(got: bytes) -> bool:
     if b"content-length" in headers:
         return len(body) >= int(headers[b"content-length"])
     return body.endswith(b"0\r\n\r\n") if headers.get(b"transfer-encoding") == b"chunked" else False
+
+
+class Kept:
+    """`crsyncer door run` beside an open door."""
+
+    def __init__(self, door: OpenDoor, *arguments: str) -> None:
+        self.port = free_ports(1)[0]
+        self.log = door.home / "run.log"
+        command = [*CLI, "door", "run", *map(str, door.making), "--listen", f"127.0.0.1:{self.port}", *arguments]
+        variables = environment(PATH=f"{haproxy().parent}:{os.environ['PATH']}")
+        self.process = spawn(command, log=self.log, cwd=door.home, env=variables)
+
+    def page(self, path: str) -> tuple[int, str]:
+        """What it says of itself: the status, 0 where it does not answer, and the text."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_ready(self) -> None:
+        """Wait until the map is written and HAProxy answers."""
+        assert until(lambda: self.page("/readyz")[0] == 200, seconds=60), (self.page("/readyz"), self.process.tail(30))
+
+    def streams(self, shard: str) -> list[str] | None:
+        """The robots with streams at a shard; None where it does not know."""
+        status, text = self.page(f"/streams?shard={shard}")
+        return json.loads(text)["robots"] if status == 200 else None
+
+    def reasons(self) -> list[str] | None:
+        """The codes of what is wrong; None where it does not answer."""
+        status, text = self.page("/status")
+        return [each["code"] for each in json.loads(text)["reasons"]] if status == 200 else None
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.stop()
+
+
+class Watch:
+    """A watch of a robot through the door."""
+
+    def __init__(self, door: OpenDoor, path: str, token: str, *, seconds: int = 300) -> None:
+        self._channel = door.connect()
+        self._channel.settimeout(20)
+        query = f"{'&' if '?' in path else '?'}watch=true&timeoutSeconds={seconds}"
+        request = f"GET {path}{query} HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {token}\r\n\r\n"
+        self._channel.sendall(request.encode())
+        self.got = self._channel.recv(65536)
+        assert b"200 OK" in self.got, self.got
+
+    def sees(self, text: str, *, seconds: float = 20.0) -> bool:
+        """Whether an event with a text comes."""
+        self._channel.settimeout(seconds)
+        try:
+            while text.encode() not in self.got:
+                more = self._channel.recv(65536)
+                if not more:
+                    return False
+                self.got += more
+        except (TimeoutError, OSError):
+            return False
+        return True
+
+    def ends(self, *, seconds: float = 30.0) -> bool:
+        """Whether the door ends it. Hangs up."""
+        with self._channel:
+            self._channel.settimeout(seconds)
+            try:
+                while more := self._channel.recv(65536):
+                    self.got += more
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+        return True
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channel.close()

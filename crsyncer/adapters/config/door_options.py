@@ -10,7 +10,7 @@ import click
 
 from crsyncer.adapters.config.fleet_options import FLEET_OPTIONS, FLEET_RUN_OPTIONS, FleetSettings, load_fleet
 from crsyncer.adapters.config.load import at, chosen, read_config
-from crsyncer.adapters.config.options import OPTIONS, a_directory, a_path, a_listen, is_not, option
+from crsyncer.adapters.config.options import OPTIONS, a_directory, a_listen, a_path, is_not, option
 from crsyncer.adapters.kubeconfig import Kubeconfig, read_account, read_kubeconfig
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.errors import ConfigError

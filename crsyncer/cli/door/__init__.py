@@ -6,6 +6,7 @@ from crsyncer.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "config": "Write HAProxy's configuration, its keys and its map.",
+    "run": "Keep HAProxy's configuration, keys, map and streams up to date.",
 }
 """Each command, which is an object `door_NAME` in a module of that name, and its line in the help."""
 

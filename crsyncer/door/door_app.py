@@ -1,0 +1,195 @@
+"""The upkeep of the front door, put together: builds the adapters and keeps HAProxy's files, map, keys and streams."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+
+from crsyncer.adapters import reload, web
+from crsyncer.adapters.config import DoorSettings
+from crsyncer.adapters.ending import Ending
+from crsyncer.adapters.kube import KubeCluster
+from crsyncer.adapters.metrics.door_metrics import DoorMetrics
+from crsyncer.core.content.annotations import ROOT
+from crsyncer.core.watching.progress import Progress, stuck
+from crsyncer.door.door_files import MAP, read_text
+from crsyncer.door.door_health import Reason, reasons
+from crsyncer.door.gather_door import shard_clusters
+from crsyncer.door.haproxy_program import check_program
+from crsyncer.door.keeping import Keeping
+from crsyncer.door.master_socket import MasterSocket
+from crsyncer.door.robots_map import read_map, routes
+from crsyncer.door.robots_watch import RobotsWatch
+from crsyncer.door.upkeep import Upkeep
+from crsyncer.door.upkeep_plan import counted, robots_at
+from crsyncer.errors import ConfigError
+from crsyncer.runtime.connection import ConnectionState
+
+log = logging.getLogger(__name__)
+
+_PULSE_SECONDS = 1.0
+_STUCK_SECONDS = 30.0
+_SLOW_SECONDS = 120.0
+"""For how long a round of the upkeep may take: with 10,000 streams to end it does."""
+_STOP_SECONDS = 5.0
+
+
+class DoorApp:
+    """One process beside one HAProxy. Settings that change build everything anew; HAProxy goes on meanwhile."""
+
+    def __init__(self, settings: DoorSettings, load: Callable[[], DoorSettings]) -> None:
+        """`load` reads the settings again."""
+        self._settings = settings
+        self._load = load
+        self._metrics = DoorMetrics(ROOT)
+        self._progress: tuple[Progress, ...] = ()
+        self._rebuild = asyncio.Event()
+        self._bad_settings: ConfigError | None = None
+        self._keeping: Keeping | None = None
+
+    async def run(self) -> int:
+        """Keep the door until SIGTERM or SIGINT; the exit code. Raises SyncError where it cannot start."""
+        ending = Ending()
+        await check_program()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: self._take(reload.attempt(self._load)))
+        work = asyncio.create_task(self._work())
+        stopped = asyncio.create_task(ending.asked.wait())
+        await asyncio.wait([work, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if not ending.asked.is_set():
+            ending.failed()
+        work.cancel()
+        await asyncio.wait([work], timeout=_STOP_SECONDS)
+        if work.done() and not work.cancelled() and (error := work.exception()) is not None:
+            raise error
+        log.info("stopped; HAProxy goes on")
+        return 0
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch_settings())
+            while True:
+                self._rebuild.clear()
+                kept = tasks.create_task(self._keep())
+                changed = tasks.create_task(self._rebuild.wait())
+                await asyncio.wait([kept, changed], return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                if kept.done():
+                    return  # with its error
+                kept.cancel()
+                await asyncio.wait([kept])
+
+    async def _keep(self) -> None:
+        """Keep everything by the settings of the moment."""
+        settings = self._settings
+        async with shard_clusters(settings) as clusters:
+            haproxy = MasterSocket(settings.socket, settings.directory / MAP)
+            last = read_map(read_text(settings.directory / MAP) or "")
+            upkeep = Upkeep(haproxy, settings.directory, last, wrote=self._metrics.wrote, ended=self._metrics.ended)
+            keeping = self._keeping = Keeping(settings, clusters, haproxy, upkeep)
+            watch = RobotsWatch(
+                clusters[ROOT],
+                self._metrics.connections,  # type: ignore[arg-type]
+                changed=lambda labels: upkeep.want(routes(labels, clusters)),
+            )
+            async with self._serve(settings, clusters, upkeep, keeping, watch), asyncio.TaskGroup() as tasks:
+                root = settings.root
+                tasks.create_task(watch.run(root.robots, root.robots_namespace, watch_timeout=settings.watch_timeout))
+                tasks.create_task(keeping.run())
+                tasks.create_task(upkeep.run())
+                tasks.create_task(self._beat(upkeep, watch))
+
+    @contextlib.asynccontextmanager
+    async def _serve(
+        self,
+        settings: DoorSettings,
+        clusters: Mapping[str, KubeCluster],
+        upkeep: Upkeep,
+        keeping: Keeping,
+        watch: RobotsWatch,
+    ) -> AsyncIterator[None]:
+        if settings.listen is None:
+            yield
+            return
+
+        def ready() -> str | None:
+            trouble = upkeep.seen.trouble
+            if trouble is not None:
+                return str(trouble)
+            return None if upkeep.seen.workers and upkeep.seen.map_is_written else "the map is not written yet"
+
+        def metrics() -> bytes:
+            return self._metrics.render(counted(upkeep.wanted.values(), list(clusters)), upkeep.seen.shards_up)
+
+        async def streams(query: Mapping[str, str]) -> web.Page:
+            shard = query.get("shard", ROOT)
+            names = robots_at(shard, await upkeep.all_streams())
+            return web.Page(json.dumps({"shard": shard, "robots": names}))
+
+        def status(_query: Mapping[str, str]) -> web.Page:
+            found = self._reasons(clusters, upkeep, keeping, watch)
+            return web.Page(json.dumps({"reasons": [each.document for each in found]}))
+
+        async with web.serve(
+            settings.listen,
+            live=lambda: stuck(self._progress, time.monotonic()),
+            ready=ready,
+            metrics=metrics,
+            pages={"/streams": streams, "/status": status},
+        ):
+            yield
+
+    def _reasons(
+        self, clusters: Mapping[str, KubeCluster], upkeep: Upkeep, keeping: Keeping, watch: RobotsWatch
+    ) -> list[Reason]:
+        connection = watch.connection
+        away = None
+        if connection.state not in (ConnectionState.CONNECTED, ConnectionState.CONNECTING):
+            away = f"{connection.state}: {connection.error}"
+        bad = [error for error in (keeping.bad_file, self._bad_settings) if error is not None]
+        if isinstance(keeping.trouble, ConfigError):
+            bad.append(keeping.trouble)
+        return reasons(
+            labels=watch.labels,
+            shards=tuple(clusters),
+            up=upkeep.seen.shards_up,
+            silent=[str(error) for error in keeping.silent.values()],
+            haproxy=upkeep.seen.trouble,
+            root=away or (str(watch.trouble) if watch.trouble else None),
+            bad=[str(each) for each in bad],
+            stale=None if isinstance(keeping.trouble, ConfigError) else keeping.trouble,
+        )
+
+    async def _watch_settings(self) -> None:
+        async for outcome in reload.reloads(self._load, lambda: self._settings.files):
+            self._take(outcome)
+
+    def _take(self, outcome: DoorSettings | ConfigError) -> None:
+        """Go on with new settings, or with the old ones and say why."""
+        if isinstance(outcome, ConfigError):
+            self._bad_settings = outcome
+            log.error("the new configuration is not used: %s", outcome)
+            return
+        self._bad_settings = None
+        is_other = replace(outcome, log_format="", log_level="") != replace(self._settings, log_format="", log_level="")
+        self._settings = outcome
+        if is_other:
+            log.info("settings have changed: starting over with them")
+            self._rebuild.set()
+        elif self._keeping is not None:  # the content of a file has changed, such as the certificate
+            self._keeping.timer.at_once()
+
+    async def _beat(self, upkeep: Upkeep, watch: RobotsWatch) -> None:
+        began = asyncio.get_running_loop().time()
+        while True:
+            found = [
+                Progress("the event loop", time.monotonic(), _STUCK_SECONDS),
+                Progress("the upkeep of HAProxy", max(began, upkeep.seen.at), _SLOW_SECONDS),
+            ]
+            if watch.informer is not None and (stream := watch.informer.listwatch.open_watch) is not None:
+                found.append(stream)
+            self._progress = tuple(found)
+            await asyncio.sleep(_PULSE_SECONDS)

@@ -1,0 +1,91 @@
+"""Judges the front door: what is wrong with it, and how much that matters."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crsyncer.core.model import Json
+from crsyncer.door.robots_map import unroutable
+from crsyncer.errors import SyncError
+
+_MOST = 20
+"""Robots that are named; the others are counted."""
+
+
+class Level(StrEnum):
+    """How much a reason matters, the worst first."""
+
+    STOPPED = "stopped"
+    ATTENTION = "attention"
+    OFFLINE = "offline"
+    DEGRADED = "degraded"
+    HEALTHY = "healthy"
+
+
+EXIT_CODES = {Level.STOPPED: 13, Level.ATTENTION: 12, Level.OFFLINE: 11, Level.DEGRADED: 10, Level.HEALTHY: 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that is wrong."""
+
+    code: str
+    level: Level
+    message: str
+    hint: str = ""
+
+    @property
+    def document(self) -> Json:
+        """As it stands in a status document."""
+        return {"code": self.code, "level": str(self.level), "message": self.message, "hint": self.hint}
+
+
+def reason_of(document: Json) -> Reason:
+    """A reason as another process tells it."""
+    return Reason(
+        str(document["code"]), Level(document["level"]), str(document["message"]), str(document.get("hint") or "")
+    )
+
+
+def worst(found: Iterable[Reason]) -> Level:
+    """The level of the whole."""
+    return min((each.level for each in found), key=list(Level).index, default=Level.HEALTHY)
+
+
+def reasons(
+    *,
+    labels: Mapping[str, str],
+    shards: Collection[str],
+    up: Mapping[str, bool],
+    silent: Sequence[str],
+    haproxy: SyncError | None,
+    root: str | None,
+    bad: Sequence[str],
+    stale: SyncError | None,
+) -> list[Reason]:
+    """Everything that is wrong, the worst first.
+
+    `labels` has the shards that Robots ask for, `up` what HAProxy finds of the shards, `silent` those that gave no
+    keys, `root` why the Robots cannot be watched, `bad` the files that cannot be used, and `stale` why HAProxy's
+    configuration is not what it should be.
+    """
+    found = [Reason("BadFile", Level.ATTENTION, each, "what was read before stays in use") for each in bad]
+    lost = unroutable(labels, shards)
+    for line in lost[:_MOST]:
+        hint = "correct the Robot's label fleet.crsyncer.cloudrobotics.com/shard, or give the shard with --shard"
+        found.append(Reason("RobotNotRouted", Level.ATTENTION, f"{line}: it gets 503", hint))
+    if len(lost) > _MOST:
+        found.append(Reason("RobotNotRouted", Level.ATTENTION, f"{len(lost) - _MOST} more robots are not in the map"))
+    if stale is not None:
+        found.append(Reason("ConfigurationStale", Level.DEGRADED, str(stale), stale.hint))
+    if haproxy is not None:
+        found.append(Reason("HAProxySilent", Level.OFFLINE, str(haproxy), haproxy.hint))
+    if root is not None:
+        found.append(Reason("RootAway", Level.DEGRADED, f"the Robots cannot be watched: {root}", "the last map holds"))
+    found += [
+        Reason("ShardDown", Level.DEGRADED, f"HAProxy finds shard {name} down", "its robots get 503 until it is back")
+        for name, is_up in sorted(up.items())
+        if not is_up
+    ]
+    found += [Reason("ShardSilent", Level.DEGRADED, each, "its last keys stay in use") for each in silent]
+    return sorted(found, key=lambda each: list(Level).index(each.level))

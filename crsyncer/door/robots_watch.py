@@ -1,0 +1,97 @@
+"""Watches the Robots at the root, so that the map follows their labels."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+from crsyncer.adapters.kube import KubeCluster
+from crsyncer.adapters.memory_meta import MemoryMeta
+from crsyncer.core.content.annotations import ROOT
+from crsyncer.core.model import Json, Key
+from crsyncer.core.requests.calls import VERSION
+from crsyncer.door.robots import PAGE, robots_collection
+from crsyncer.door.robots_map import shard_label
+from crsyncer.errors import SyncError
+from crsyncer.ports import Observer
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.object_informer import ObjectInformer
+
+_RETRY_SECONDS = 5.0
+_GATHER_SECONDS = 0.05
+"""Changes that come together are told together."""
+
+
+class RobotsWatch:
+    """The root, and the shard that each of its Robots asks for.
+
+    `changed(labels)` is called with all of them, once they are known and whenever they are others. While the root is
+    away nothing is called: what was told last holds (G4.1).
+    """
+
+    def __init__(
+        self, cluster: KubeCluster, observer: Observer, *, changed: Callable[[Mapping[str, str]], None]
+    ) -> None:
+        self.labels: dict[str, str] = {}
+        self.is_listed = False
+        self.trouble: SyncError | None = None
+        """Why the Robots cannot be watched."""
+        self.informer: ObjectInformer | None = None
+        self.connection = Connection(
+            ROOT,
+            cluster=cluster,
+            store=MemoryMeta(),
+            observer=observer,
+            probe_calls=lambda: [VERSION],
+            crds=dict,
+            clock=time.time,
+        )
+        self._changed = changed
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def run(self, resource: str, namespace: str, *, watch_timeout: int) -> None:
+        """Connect and watch, for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.connection.run())
+            while True:
+                await self.connection.up.wait()
+                try:
+                    collection = await robots_collection(self.connection.request, resource, namespace)
+                    break
+                except SyncError as error:
+                    self.trouble = error
+                    await asyncio.sleep(_RETRY_SECONDS)
+            self.trouble = None
+            self.informer = ObjectInformer(
+                self.connection,
+                collection,
+                page=PAGE,
+                watch_timeout=watch_timeout,
+                shown=self._shown,
+                gone=self._gone,
+                listed=self._listed,
+                phase_changed=lambda: None,
+            )
+            tasks.create_task(self.informer.run())
+
+    def _shown(self, key: Key, robot: Json) -> None:
+        label = shard_label(robot)
+        if self.labels.get(key.name) != label:
+            self.labels[key.name] = label
+            self._tell_soon()
+
+    def _gone(self, key: Key) -> None:
+        if self.labels.pop(key.name, None) is not None:
+            self._tell_soon()
+
+    def _listed(self) -> None:
+        if not self.is_listed:
+            self.is_listed = True
+            self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        if self.is_listed and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        self._changed(dict(self.labels))

@@ -1,0 +1,249 @@
+"""`crsyncer door run` beside HAProxy, before two API servers: robots move, keys change, programs are killed."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from crsyncer.adapters.retries import until
+from crsyncer.core.content.annotations import SHARD_LABEL
+from tests import planes
+from tests.door.conftest import ROBOTS_PATH, Audited, robot
+from tests.door.open_door import Kept, OpenDoor, Watch
+from tests.door.tokens import Forger, new_key
+from tests.system.confined import at
+
+PATIENCE = 60
+
+
+class Shards:
+    """The root and shard b, a door before both, and its upkeep."""
+
+    def __init__(self, home: Path, root: Audited, b: Audited) -> None:
+        self.root, self.b = root, b
+        self.door = OpenDoor(
+            home,
+            root.plane.kubeconfig(home / "root.kubeconfig"),
+            {"b": b.plane.kubeconfig(home / "b.kubeconfig")},
+        )
+        self.door.configure()
+        self.door.start()
+        self.kept = Kept(self.door)
+
+    def place(self, name: str, shard: str) -> None:
+        """Have a robot be at a shard."""
+        body = {"metadata": {"labels": {SHARD_LABEL: shard if shard != "root" else None}}}
+        answer = self.root.cloud.admin.ask(
+            "PATCH", f"{ROBOTS_PATH}/{name}", body, **{"Content-Type": "application/merge-patch+json"}
+        )
+        assert answer.status == 200, answer
+
+    def token(self, name: str, shard: str) -> str:
+        """A robot's token of a shard."""
+        return (self.b if shard == "b" else self.root).cloud.robots[name].token
+
+    def reaches(self, name: str, shard: str) -> bool:
+        """Whether a robot's requests get to a shard: each accepts only its own tokens."""
+        with suppress(OSError):
+            return self.door.ask(at("goals", f"robot-{name}"), self.token(name, shard)).status == 200
+        return False
+
+    def wait_reaches(self, name: str, shard: str) -> None:
+        assert until(lambda: self.reaches(name, shard), seconds=PATIENCE), (self.kept.process.tail(30), self.map)
+
+    def watch(self, name: str, shard: str) -> Watch:
+        """An open watch of a robot at a shard."""
+        return Watch(self.door, at("goals", f"robot-{name}"), self.token(name, shard))
+
+    @property
+    def map(self) -> str:
+        """The file."""
+        return (self.door.directory / "robots.map").read_text()
+
+    def close(self) -> None:
+        self.kept.stop()
+        self.door.stop()
+
+
+@pytest.fixture(scope="module")
+def running(audited: Audited, shard_b: Audited, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shards]:
+    shards = Shards(tmp_path_factory.mktemp("kept"), audited, shard_b)
+    try:
+        yield shards
+    finally:
+        shards.close()
+
+
+@pytest.fixture
+def shards(running: Shards) -> Shards:
+    """All robots at the root, everything up."""
+    for audited in (running.root, running.b):
+        if not audited.plane.healthy():
+            for component in audited.plane.pids():
+                planes.resume(audited.plane, component)
+            audited.plane.start()
+    for name in ("r1", "r2", "r3"):
+        made = running.root.cloud.admin.ask("POST", ROBOTS_PATH, robot(name))
+        assert made.status in (201, 409), made
+        running.place(name, "root")
+    running.kept.wait_ready()
+    for name in ("r1", "r2", "r3"):
+        running.wait_reaches(name, "root")
+    return running
+
+
+def test_G4_3_a_robot_that_moves_has_its_streams_ended_and_lands_at_its_new_shard(shards: Shards):
+    watch, other = shards.watch("r1", "root"), shards.watch("r2", "root")
+    assert until(lambda: shards.kept.streams("root") == ["r1", "r2"], seconds=PATIENCE)
+    shards.place("r1", "b")
+    assert watch.ends()
+    shards.wait_reaches("r1", "b")
+    assert until(lambda: shards.kept.streams("root") == ["r2"], seconds=PATIENCE)
+    assert shards.map == "robot-r1 b\nrobot-r2 root\nrobot-r3 root\n"
+    moved = shards.watch("r1", "b")
+    assert until(lambda: shards.kept.streams("b") == ["r1"], seconds=PATIENCE)
+    name = shards.b.cloud.create("goals", "r1")["metadata"]["name"]
+    assert moved.sees(f'"name":"{name}"')
+    name = shards.root.cloud.create("goals", "r2")["metadata"]["name"]
+    assert other.sees(f'"name":"{name}"')
+    _, metrics = shards.kept.page("/metrics")
+    assert 'crsyncer_door_robots{shard="b"} 1.0' in metrics
+    assert "crsyncer_door_ended_streams_total 1.0" in metrics
+    for each in (watch, other, moved):
+        each.close()
+
+
+def test_G4_1_G4_2_a_robot_whose_shard_nobody_knows_or_that_is_gone_gets_503_and_a_status(shards: Shards):
+    watch = shards.watch("r3", "root")
+    shards.place("r3", "nowhere")
+    assert watch.ends()
+    told = shards.door.ask(at("goals", "robot-r3"), shards.token("r3", "root"))
+    assert (told.status, "retry-after: 10" in told.text.lower(), '"kind": "Status"' in told.text) == (503, True, True)
+    assert shards.kept.reasons() == ["RobotNotRouted"]
+    shards.place("r3", "root")
+    shards.wait_reaches("r3", "root")
+    gone = shards.watch("r3", "root")
+    assert shards.root.cloud.admin.ask("DELETE", f"{ROBOTS_PATH}/r3").status == 200
+    assert gone.ends()
+    assert until(lambda: not shards.reaches("r3", "root"), seconds=PATIENCE)
+    assert "robot-r3" not in shards.map
+
+
+def test_G4_3_a_watch_survives_a_reload_and_a_move_ends_it_in_the_old_worker_too(shards: Shards):
+    stays, moves = shards.watch("r1", "root"), shards.watch("r2", "root")
+    shards.door.renew_certificate()
+    log = shards.kept.log
+    before = log.read_text().count("has loaded its new configuration")
+    assert until(lambda: log.read_text().count("has loaded its new configuration") >= before, seconds=PATIENCE)
+    assert until(lambda: len(workers(shards.door)) > 1, seconds=PATIENCE), shards.kept.process.tail(20)
+    name = shards.root.cloud.create("goals", "r1")["metadata"]["name"]
+    assert stays.sees(f'"name":"{name}"')
+    assert until(lambda: shards.kept.streams("root") == ["r1", "r2"], seconds=PATIENCE)
+    shards.place("r2", "b")
+    assert moves.ends()
+    shards.wait_reaches("r2", "b")
+    name = shards.root.cloud.create("goals", "r1")["metadata"]["name"]
+    assert stays.sees(f'"name":"{name}"')
+    stays.close()
+    assert until(lambda: len(workers(shards.door)) == 1, seconds=PATIENCE)
+
+
+def test_G5_1_a_shard_that_is_killed_or_frozen_loses_its_streams_in_every_worker(shards: Shards):
+    shards.place("r1", "b")
+    shards.wait_reaches("r1", "b")
+    old = shards.watch("r1", "b")
+    shards.door.renew_certificate()
+    assert until(lambda: len(workers(shards.door)) > 1, seconds=PATIENCE), shards.kept.process.tail(20)
+    new = shards.watch("r1", "b")
+    planes.pause(shards.b.plane)
+    assert new.ends()
+    assert old.ends()
+    told = shards.door.ask(at("goals", "robot-r1"), shards.token("r1", "b"))
+    assert told.status == 503, told
+    assert until(lambda: "ShardDown" in (shards.kept.reasons() or ()), seconds=PATIENCE)
+    assert shards.reaches("r2", "root")
+    planes.resume(shards.b.plane)
+    shards.wait_reaches("r1", "b")
+    killed = shards.watch("r1", "b")
+    shards.b.plane.stop("apiserver", graceful=False)
+    assert killed.ends()
+    shards.b.plane.start()
+    shards.wait_reaches("r1", "b")
+
+
+def test_G4_1_while_the_root_is_away_the_last_map_holds_also_for_a_restart(shards: Shards):
+    shards.place("r1", "b")
+    shards.wait_reaches("r1", "b")
+    planes.pause(shards.root.plane)
+    assert shards.reaches("r1", "b")
+    shards.kept.stop()
+    shards.door.stop()
+    shards.door.start()
+    shards.kept = Kept(shards.door)
+    shards.kept.wait_ready()
+    shards.wait_reaches("r1", "b")
+    assert until(lambda: "RootAway" in (shards.kept.reasons() or ()), seconds=PATIENCE), shards.kept.page("/status")
+    assert shards.map == "robot-r1 b\nrobot-r2 root\nrobot-r3 root\n"
+    planes.resume(shards.root.plane)
+    shards.wait_reaches("r2", "root")
+    assert until(lambda: shards.kept.reasons() == [], seconds=PATIENCE), shards.kept.page("/status")
+
+
+def test_G4_1_a_haproxy_that_is_killed_and_started_with_an_old_map_gets_the_present_one(shards: Shards):
+    shards.place("r1", "b")
+    shards.wait_reaches("r1", "b")
+    assert shards.door.haproxy is not None
+    for pid in workers(shards.door):
+        os.kill(pid, signal.SIGKILL)
+    shards.door.haproxy.stop(graceful=False)
+    assert until(lambda: shards.kept.page("/readyz")[0] == 503, seconds=PATIENCE)
+    assert "HAProxySilent" in (shards.kept.reasons() or ())
+    file = shards.door.directory / "robots.map"
+    file.write_text("robot-r1 root\nrobot-r9 b\ngarbage\n")
+    shards.door.start()
+    shards.kept.wait_ready()
+    shards.wait_reaches("r1", "b")
+    assert until(lambda: shards.map == "robot-r1 b\nrobot-r2 root\nrobot-r3 root\n", seconds=PATIENCE)
+
+
+def test_G2_1_a_new_key_is_taken_up_after_a_token_was_refused_and_old_streams_go_on(shards: Shards, tmp_path: Path):
+    stays = shards.watch("r2", "root")
+    plane = shards.b.plane
+    shards.place("r1", "b")
+    shards.wait_reaches("r1", "b")
+    # Another key signs from now on; the plane publishes both.
+    kept, (own, other) = plane.flags, (plane.key_file, new_key(tmp_path / "other.key"))
+    plane.flags = (
+        *kept,
+        f"--service-account-key-file={own}",
+        f"--service-account-key-file={other}",
+        f"--service-account-signing-key-file={other}",
+    )
+    plane.restart("apiserver")
+    fresh = shards.b.cloud.caller("robot-r1", "crsyncer").token
+    assert Forger(fresh, own, other).head != Forger(shards.token("r1", "b"), own, other).head
+    assert until(lambda: shards.door.ask(at("goals", "robot-r1"), fresh).status == 200, seconds=PATIENCE)
+    assert shards.reaches("r1", "b")
+    name = shards.root.cloud.create("goals", "r2")["metadata"]["name"]
+    assert stays.sees(f'"name":"{name}"')
+    stays.close()
+
+
+def test_G4_1_a_bad_certificate_or_configuration_changes_nothing_and_is_told(shards: Shards):
+    good = shards.door.certificate.read_text()
+    shards.door.certificate.write_text("garbage")
+    assert until(lambda: shards.kept.reasons() == ["BadFile"], seconds=PATIENCE), shards.kept.page("/status")
+    assert shards.reaches("r1", "root")
+    assert (shards.door.directory / "certificate.pem").read_text() != "garbage"
+    shards.door.certificate.write_text(good)
+    assert until(lambda: shards.kept.reasons() == [], seconds=PATIENCE), shards.kept.page("/status")
+
+
+def workers(door: OpenDoor) -> list[int]:
+    """The processes of HAProxy that serve, old ones included."""
+    assert door.haproxy is not None
+    children = Path(f"/proc/{door.haproxy.pid}/task/{door.haproxy.pid}/children")
+    return [int(each) for each in children.read_text().split()]
