@@ -1,5 +1,6 @@
 """`crsyncer door run` beside HAProxy, before two API servers: robots move, keys change, programs are killed."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -57,6 +58,13 @@ class Shards:
     def watch(self, name: str, shard: str) -> Watch:
         """An open watch of a robot at a shard."""
         return Watch(self.door, at("goals", f"robot-{name}"), self.token(name, shard))
+
+    def said(self, command: str, *arguments: str, code: int | None) -> dict:
+        """The document that a command prints; `code` is its exit code."""
+        done = self.door.command(command, "--listen", f"127.0.0.1:{self.kept.port}", "--json", *arguments)
+        assert code in (None, done.returncode), done
+        content: dict = json.loads(done.stdout)
+        return content
 
     @property
     def map(self) -> str:
@@ -240,6 +248,66 @@ def test_G4_1_a_bad_certificate_or_configuration_changes_nothing_and_is_told(sha
     assert (shards.door.directory / "certificate.pem").read_text() != "garbage"
     shards.door.certificate.write_text(good)
     assert until(lambda: shards.kept.reasons() == [], seconds=PATIENCE), shards.kept.page("/status")
+
+
+def test_the_status_of_a_door_is_what_haproxy_robots_and_the_upkeep_say(shards: Shards):
+    shards.place("r1", "b")
+    shards.wait_reaches("r1", "b")
+    watch = shards.watch("r1", "b")
+    content = shards.said("status", "--robot", "r1", code=0)
+    assert (content["schema"], content["health"], content["reasons"]) == ("crsyncer.door-status/v1", "healthy", [])
+    assert content["haproxy"]["version"].startswith("2.")
+    states = {each["name"]: (each["state"], each["robots"], each["streams"]) for each in content["shards"]}
+    assert states == {"root": ("up", 2, 0), "b": ("up", 1, 1)}
+    assert content["robot"] == {"name": "r1", "shard": "b", "streams": 1}
+    shards.place("r3", "nowhere")
+    assert until(lambda: "robot-r3" not in shards.map, seconds=PATIENCE)
+    content = shards.said("status", code=12)
+    assert [each["code"] for each in content["reasons"]] == ["RobotNotRouted"]
+    text = shards.door.command("status", "--listen", f"127.0.0.1:{shards.kept.port}", "--robot", "r3").stdout
+    assert text.startswith("ATTENTION: 1 reason.")
+    assert "robot r3: not in the map: it gets 503" in text
+    assert shards.door.command("status", "--listen", "127.0.0.1:9").returncode == 13
+    watch.close()
+
+
+def test_the_doctor_of_a_door_finds_it_in_order_and_names_what_is_not(shards: Shards):
+    content = shards.said("doctor", code=None)
+    found = {(each["name"], each["resource"]): each["state"] for each in content["checks"]}
+    assert found.pop(("certificate", None)) == "warn"  # it is valid for two days
+    found.pop(("open-files", None))
+    assert set(found) == {
+        *((name, None) for name in ("program", "haproxy", "files", "robots", "run")),
+        *(("keys", shard) for shard in ("root", "b")),
+    }
+    assert set(found.values()) == {"ok"}
+    planes.pause(shards.b.plane)
+    assert until(lambda: "ShardDown" in (shards.kept.reasons() or ()), seconds=PATIENCE)
+    content = shards.said("doctor", code=10)
+    failed = {(each["name"], each["resource"]) for each in content["checks"] if each["state"] == "fail"}
+    assert failed == {("keys", "b"), ("shard", "b")}
+
+
+def test_G7_4_robots_without_a_shard_are_assigned_one_and_keep_it(shards: Shards):
+    admin = shards.root.cloud.admin
+    for name in ("n1", "n2", "n3"):
+        assert admin.ask("POST", ROBOTS_PATH, robot(name)).status in (201, 409)
+    said = shards.door.command("assign", "n1", "n2")
+    lines = [f"robot {name}: {SHARD_LABEL}=b" for name in ("n1", "n2")]
+    assert (said.returncode, said.stdout.splitlines()) == (0, lines)
+    assert "nothing was changed" in said.stderr
+    assert SHARD_LABEL not in str(admin.ask("GET", f"{ROBOTS_PATH}/n1").body)
+    done = shards.door.command("assign", "n1", "n2", "--yes")
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, lines, "")
+    assert admin.ask("GET", f"{ROBOTS_PATH}/n1").body["metadata"]["labels"][SHARD_LABEL] == "b"
+    assert until(lambda: "robot-n1 b\nrobot-n2 b\nrobot-n3 root\n" in shards.map, seconds=PATIENCE)
+    again = shards.door.command("assign", "n1", "--yes")
+    assert again.stdout == "every one of these robots has a shard\n"
+    unknown = shards.door.command("assign", "n1", "nobody", "--yes")
+    assert unknown.returncode == 1
+    assert unknown.stderr.startswith("crsyncer: there is no robot nobody")
+    for name in ("n1", "n2", "n3"):
+        assert admin.ask("DELETE", f"{ROBOTS_PATH}/{name}").status == 200
 
 
 def workers(door: OpenDoor) -> list[int]:

@@ -44,8 +44,7 @@ def _shards(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]
 
 
 def _bind(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    parsed = a_listen(text if host else f"*:{port}")
+    parsed = a_listen(f"*{text}" if text.startswith(":") else text)
     if isinstance(parsed, str) or not parsed[1] or not re.fullmatch(r"[A-Za-z0-9.:*-]+", parsed[0]):
         raise is_not(text, "HOST:PORT such as :8443, 192.0.2.1:8443 or [::]:8443")
     return parsed

@@ -7,6 +7,9 @@ from crsyncer.cli.lazy import LazyGroup
 _COMMANDS = {
     "config": "Write HAProxy's configuration, its keys and its map.",
     "run": "Keep HAProxy's configuration, keys, map and streams up to date.",
+    "status": "Is the front door as it should be?",
+    "doctor": "Is everything set up for the front door?",
+    "assign": "Choose the shard of robots that have none.",
 }
 """Each command, which is an object `door_NAME` in a module of that name, and its line in the help."""
 

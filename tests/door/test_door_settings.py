@@ -1,0 +1,183 @@
+"""What `crsyncer door` refuses: one line each, which names the setting and what is allowed, and nothing is touched."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from crsyncer.adapters.config import DOOR_OPTIONS, load_door
+from crsyncer.errors import ConfigError
+from tests.adapters.kube_server import make_certificates
+from tests.delivery.command_line import crsyncer
+from tests.door.programs import haproxy
+
+
+def kubeconfig(path: Path, server: str = "https://127.0.0.1:9", **cluster: object) -> Path:
+    content = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"token": "s3cret-t0ken"}}],
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with kubeconfigs, certificates and configuration files, good and bad."""
+    home = tmp_path_factory.mktemp("settings")
+    kubeconfig(home / "root")
+    kubeconfig(home / "b", "https://127.0.0.2:9")
+    kubeconfig(home / "http", "http://127.0.0.3:9")
+    kubeconfig(home / "path", "https://127.0.0.4:9/clusters/x")
+    kubeconfig(home / "proxied", "https://192.0.2.5:9", **{"proxy-url": "http://127.0.0.6:9"})
+    kubeconfig(home / "insecure", "https://127.0.0.7:9", **{"insecure-skip-tls-verify": True})
+    (home / "garbage").write_text("garbage")
+    issuer = make_certificates(home)
+    pairs = {
+        "good": issuer.issue("good"),
+        "expired": issuer.issue("expired", days=-1),
+        "future": issuer.issue_for_2040("future"),
+    }
+    for name, (certificate, key) in pairs.items():
+        (home / f"{name}.pem").write_text(certificate.read_text() + key.read_text())
+    (home / "torn.pem").write_text(pairs["good"][0].read_text() + pairs["expired"][1].read_text())
+    (home / "bare.pem").write_text(pairs["good"][0].read_text())
+    (home / "unknown.yaml").write_text("door: {dir: /x}\n")
+    (home / "list.yaml").write_text("shards: [b]\n")
+    (home / "twice.yaml").write_text("shards: {b: b, b: b}\n")
+    (home / "nested.yaml").write_text("shards: {b: {c: d}}\n")
+    (home / "bind.yaml").write_text("door: {bind: 8443}\n")
+    return home
+
+
+ROOT = ("--cloud-kubeconfig", "root")
+GOOD = (*ROOT, "--certificate", "good.pem", "--directory", "door")
+BAD = {
+    "no kubeconfig": (("--certificate", "good.pem"), "--cloud-kubeconfig is required"),
+    "a kubeconfig that is missing": (("--cloud-kubeconfig", "x"), "--cloud-kubeconfig"),
+    "a kubeconfig that is none": (("--cloud-kubeconfig", "garbage"), "--cloud-kubeconfig"),
+    "no certificate": (ROOT, "--certificate is required"),
+    "a certificate that is missing": ((*ROOT, "--certificate", "x"), "--certificate"),
+    "a certificate that is none": ((*ROOT, "--certificate", "garbage"), "is no PEM certificate with its key"),
+    "a certificate without its key": ((*ROOT, "--certificate", "bare.pem"), "is no PEM certificate with its key"),
+    "a certificate with another key": ((*ROOT, "--certificate", "torn.pem"), "has a key that is not its certificate's"),
+    "a certificate that has expired": ((*ROOT, "--certificate", "expired.pem"), "expired at"),
+    "a certificate that is not valid yet": ((*ROOT, "--certificate", "future.pem"), "is not valid before 2040"),
+    "a shard without a file": ((*GOOD, "--shard", "b"), "NAME=FILE"),
+    "a shard called root": ((*GOOD, "--shard", "root=b"), "NAME=FILE"),
+    "a shard whose name is none": ((*GOOD, "--shard", "B_=b"), "NAME=FILE"),
+    "a shard whose name is too long": ((*GOOD, "--shard", f"{'a' * 64}=b"), "NAME=FILE"),
+    "a shard without a name": ((*GOOD, "--shard", "=b"), "NAME=FILE"),
+    "a shard given twice": ((*GOOD, "--shard", "b=b", "--shard", "b=b"), "given twice"),
+    "a shard whose file is missing": ((*GOOD, "--shard", "b=x"), "--shard: b: "),
+    "two shards of one server": ((*GOOD, "--shard", "b=root"), "b and root are the same server"),
+    "a shard by http": ((*GOOD, "--shard", "b=http"), "not an https:// URL"),
+    "a shard that is not verified": ((*GOOD, "--shard", "b=insecure"), "insecure-skip-tls-verify"),
+    "a shard whose server has a path": ((*GOOD, "--shard", "b=path"), "has a path"),
+    "a shard behind a proxy": ((*GOOD, "--shard", "b=proxied"), "behind a proxy"),
+    "a directory with a blank": ((*GOOD, "--directory", "a b"), "HAProxy's configuration names it"),
+    "a directory that is a file": ((*GOOD, "--directory", "garbage"), "a directory"),
+    "no port": ((*GOOD, "--bind", "0.0.0.0"), "HOST:PORT"),
+    "port 0": ((*GOOD, "--bind", ":0"), "HOST:PORT"),
+    "a port above 65535": ((*GOOD, "--bind", ":65536"), "HOST:PORT"),
+    "a host that is none": ((*GOOD, "--bind", "a b:1"), "HOST:PORT"),
+    "bind off": ((*GOOD, "--bind", "off"), "HOST:PORT"),
+    "listening nowhere": ((*GOOD, "--listen", "x"), "HOST:PORT"),
+    "a kind without a group": ((*GOOD, "--robots", "robots"), "RESOURCE.GROUP"),
+    "a namespace that is none": ((*GOOD, "--robots-namespace", "A"), "the name of a namespace"),
+    "a level of logs that is none": ((*GOOD, "--log-level", "loud"), "--log-level"),
+    "a time that is too short": ((*GOOD, "--watch-timeout", "5"), "from 30 to 600"),
+    "a key that is none": ((*GOOD, "--config", "unknown.yaml"), "door.dir is not a known key"),
+    "shards as a list": ((*GOOD, "--config", "list.yaml"), "allowed: NAME: FILE lines"),
+    "a shard twice in the file": ((*GOOD, "--config", "twice.yaml"), "given twice"),
+    "a shard with a mapping": ((*GOOD, "--config", "nested.yaml"), "allowed: NAME: FILE lines"),
+    "a port alone in the file": ((*GOOD, "--config", "bind.yaml"), "HOST:PORT"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_setting_is_one_line_and_exit_code_2(name: str, made: Path):
+    arguments, expected = BAD[name]
+    before = sorted(made.iterdir())
+    done = crsyncer("door", "config", *arguments, cwd=made, PATH=f"{haproxy().parent}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (2, ""), done
+    [line] = done.stderr.splitlines()
+    assert line.startswith("crsyncer: ")
+    assert expected in line
+    assert "s3cret" not in line
+    assert sorted(made.iterdir()) == before
+
+
+PROGRAMS = {
+    "HAProxy 2.2 is too old": "HA-Proxy version 2.2.9-2+deb11u6 2023/08/14\n+PCRE2",
+    "HAProxy 2.5 is too old": "HAProxy version 2.5.0 2021/11/23\n+PCRE2",
+    "HAProxy 2.8 is built without PCRE": "HAProxy version 2.8.1 2023\n-PCRE -PCRE2",
+    "haproxy in PATH is not HAProxy": "hello",
+}
+
+
+@pytest.mark.parametrize("expected", PROGRAMS)
+def test_a_haproxy_that_will_not_do_is_one_line_and_exit_code_1(expected: str, made: Path, tmp_path: Path):
+    program = tmp_path / "haproxy"
+    program.write_text(f"#!/bin/sh\ncat <<'E'\n{PROGRAMS[expected]}\nE\n")
+    program.chmod(0o755)
+    done = crsyncer("door", "config", *GOOD, cwd=made, PATH=f"{tmp_path}:/usr/bin:/bin")
+    line, hint = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.startswith(f"crsyncer: {expected}")
+    assert hint.startswith("hint: install ")
+    assert not (made / "door").exists()
+
+
+def test_unless_all_shards_answer_nothing_is_written_and_the_exit_code_is_1(made: Path):
+    flags = (*GOOD, "--shard", "b=b")
+    done = crsyncer("door", "config", *flags, cwd=made, PATH=f"{haproxy().parent}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("crsyncer: shard root gives no keys: ")
+    assert not (made / "door").exists()
+
+
+def load(made: Path, text: str = "", **given: object):
+    (made / "door.yaml").write_text(text)
+    flags = {"config": made / "door.yaml", "cloud_kubeconfig": made / "root", "certificate": made / "good.pem"}
+    return load_door({**flags, **given}, {}, making=True)
+
+
+def test_every_setting_has_a_default_and_the_file_may_have_the_controllers_too(made: Path):
+    found = load(made, "controllerNamespace: x\nlisten: 'off'\n")
+    assert (found.listen, found.bind, found.shards) == (None, ("*", 8443), ())
+    assert (str(found.directory), str(found.socket)) == ("/etc/crsyncer-door", "/run/haproxy-master.sock")
+    assert load(made).listen == ("127.0.0.1", 9466)
+
+
+def test_the_file_has_shards_as_a_mapping_beside_it(made: Path):
+    found = load(made, "shards: {b: b}\ndoor: {directory: d, socket: s, bind: '[::]:1'}\n")
+    assert found.shards == (("b", made / "b"),)
+    assert (found.directory, found.socket, found.bind) == (made / "d", made / "s", ("::", 1))
+    assert [name for name, _ in found.logins] == ["root", "b"]
+    assert {made / "root", made / "b", made / "good.pem", made / "door.yaml"} == set(found.files)
+
+
+def test_the_variable_of_shards_is_separated_by_blanks(made: Path):
+    done = crsyncer(
+        *("door", "assign", "--cloud-kubeconfig", "root"), cwd=made, CRSYNCER_SHARDS=f"b={made / 'b'} c={made / 'x'}"
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("crsyncer: --shard: c: ")
+
+
+def test_the_help_names_each_flag_variable_and_key():
+    text = " ".join(crsyncer("door", "run", "--help").stdout.split())
+    for key, option in DOOR_OPTIONS.items():
+        for name in (option.opts[0], *(option.envvar or ()), f"[key: {key}]"):
+            assert name in text, name
+    assert {"CRSYNCER_DOOR_DIRECTORY", "CRSYNCER_DOOR_BIND", "CRSYNCER_SHARDS"} <= set(text.replace(";", " ").split())
+
+
+def test_without_a_certificate_the_configuration_is_looked_at_and_not_made(made: Path):
+    assert load_door({"cloud_kubeconfig": made / "root"}, {}).certificate is None
+    with pytest.raises(ConfigError, match="--certificate is required"):
+        load_door({"cloud_kubeconfig": made / "root"}, {}, making=True)
