@@ -8,7 +8,7 @@ from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.model import Json
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import MERGE_PATCH, Call, Collection
-from crsyncer.door.door_report import chosen_shard
+from crsyncer.door.domain.door_report import chosen_shard
 from crsyncer.door.robots import PAGE
 from crsyncer.errors import SyncError
 from crsyncer.ports import Send

@@ -16,16 +16,16 @@ from crsyncer.adapters.kube import KubeCluster
 from crsyncer.adapters.metrics.door_metrics import DoorMetrics
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.watching.progress import Progress, stuck
+from crsyncer.door.domain.door_health import Reason, reasons
+from crsyncer.door.domain.robots_map import read_map, routes
+from crsyncer.door.domain.upkeep_plan import counted, robots_at
 from crsyncer.door.door_files import MAP, read_text
-from crsyncer.door.door_health import Reason, reasons
 from crsyncer.door.gather_door import shard_clusters
 from crsyncer.door.haproxy_program import check_program
 from crsyncer.door.keeping import Keeping
 from crsyncer.door.master_socket import MasterSocket
-from crsyncer.door.robots_map import read_map, routes
 from crsyncer.door.robots_watch import RobotsWatch
 from crsyncer.door.upkeep import Upkeep
-from crsyncer.door.upkeep_plan import counted, robots_at
 from crsyncer.errors import ConfigError
 from crsyncer.runtime.connection import ConnectionState
 

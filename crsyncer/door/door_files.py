@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from crsyncer.door.door_values import FrontDoor
+from crsyncer.door.domain.door_values import FrontDoor
+from crsyncer.door.domain.haproxy_template import CONFIGURATION, haproxy_files, is_ours
 from crsyncer.door.haproxy_program import check_configuration
-from crsyncer.door.template import CONFIGURATION, haproxy_files, is_ours
 from crsyncer.errors import SyncError
 
 MAP = "robots.map"

@@ -16,9 +16,9 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Call
-from crsyncer.door.door_values import FrontDoor, Shard
+from crsyncer.door.domain.door_values import FrontDoor, Shard
+from crsyncer.door.domain.signing_keys import JWKS_PATH, merged_keys
 from crsyncer.door.shard_logins import shard_of
-from crsyncer.door.signing_keys import JWKS_PATH, merged_keys
 from crsyncer.errors import ConfigError, NotServed, SyncError
 
 _ACCEPT = "application/jwk-set+json, application/json"

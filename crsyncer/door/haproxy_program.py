@@ -4,7 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
-from crsyncer.door.haproxy_answers import version
+from crsyncer.door.domain.haproxy_answers import version
 from crsyncer.errors import SyncError
 
 OLDEST = (2, 6)

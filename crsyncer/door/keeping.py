@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from crsyncer.adapters.config import DoorSettings
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.core.model import Json
+from crsyncer.door.domain.door_values import FrontDoor
+from crsyncer.door.domain.haproxy_template import CERTIFICATE
+from crsyncer.door.domain.robots_map import map_text
+from crsyncer.door.domain.signing_keys import merged_keys
+from crsyncer.door.domain.upkeep_plan import KeyTimer
 from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration
-from crsyncer.door.door_values import FrontDoor
 from crsyncer.door.gather_door import jwks, read_certificate, shards_of
 from crsyncer.door.master_socket import MasterSocket
-from crsyncer.door.robots_map import map_text
-from crsyncer.door.signing_keys import merged_keys
-from crsyncer.door.template import CERTIFICATE
 from crsyncer.door.upkeep import Upkeep
-from crsyncer.door.upkeep_plan import KeyTimer
 from crsyncer.errors import ConfigError, SyncError
 
 log = logging.getLogger(__name__)

@@ -10,14 +10,14 @@ from crsyncer.adapters.config import DoorSettings
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
+from crsyncer.door.domain.door_health import Level, Reason, reason_of, reasons
+from crsyncer.door.domain.door_report import door_status
+from crsyncer.door.domain.haproxy_answers import Stream, Worker
+from crsyncer.door.domain.robots_map import Routes, read_map
 from crsyncer.door.door_files import MAP, read_text
-from crsyncer.door.door_health import Level, Reason, reason_of, reasons
-from crsyncer.door.door_report import door_status
 from crsyncer.door.gather_door import shard_clusters
-from crsyncer.door.haproxy_answers import Stream, Worker
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.robots import robot_labels
-from crsyncer.door.robots_map import Routes, read_map
 from crsyncer.errors import SyncError, Unsure
 
 _SECONDS = 5.0

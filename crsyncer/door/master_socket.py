@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from crsyncer.door import haproxy_answers as answers
-from crsyncer.door.haproxy_answers import Stream, Worker
+from crsyncer.door.domain import haproxy_answers as answers
+from crsyncer.door.domain.haproxy_answers import Stream, Worker
 from crsyncer.errors import Unsure
 
 _SECONDS = 10.0

@@ -2,7 +2,7 @@
 
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Collection, group_versions
-from crsyncer.door.robots_map import shard_label
+from crsyncer.door.domain.robots_map import shard_label
 from crsyncer.errors import NotServed, SyncError
 from crsyncer.ports import Send
 from crsyncer.runtime.list_objects import objects

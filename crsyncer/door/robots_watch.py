@@ -9,8 +9,8 @@ from crsyncer.adapters.memory_meta import MemoryMeta
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.calls import VERSION
+from crsyncer.door.domain.robots_map import shard_label
 from crsyncer.door.robots import PAGE, robots_collection
-from crsyncer.door.robots_map import shard_label
 from crsyncer.errors import SyncError
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection

@@ -4,7 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 from crsyncer.adapters.kube.login import Login
-from crsyncer.door.door_values import Shard
+from crsyncer.door.domain.door_values import Shard
 from crsyncer.errors import ConfigError
 
 _IN_CLUSTER_NAME = "kubernetes.default.svc"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crsyncer.door.domain.haproxy_answers import Stream, Worker
+from crsyncer.door.domain.robots_map import Routes, changes, map_text
+from crsyncer.door.domain.upkeep_plan import strays
 from crsyncer.door.door_files import MAP, put_map
-from crsyncer.door.haproxy_answers import Stream, Worker
 from crsyncer.door.master_socket import MasterSocket
-from crsyncer.door.robots_map import Routes, changes, map_text
-from crsyncer.door.upkeep_plan import strays
 from crsyncer.errors import SyncError, Unsure
 
 log = logging.getLogger(__name__)

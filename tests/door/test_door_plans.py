@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.door.door_health import EXIT_CODES, Level, Reason, reason_of, reasons, worst
-from crsyncer.door.door_report import chosen_shard, door_status
-from crsyncer.door.haproxy_answers import (
+from crsyncer.door.domain.door_health import EXIT_CODES, Level, Reason, reason_of, reasons, worst
+from crsyncer.door.domain.door_report import chosen_shard, door_status
+from crsyncer.door.domain.haproxy_answers import (
     Stream,
     Worker,
     map_entries,
@@ -17,7 +17,7 @@ from crsyncer.door.haproxy_answers import (
     streams,
     version,
 )
-from crsyncer.door.upkeep_plan import KeyTimer, counted, robots_at, strays
+from crsyncer.door.domain.upkeep_plan import KeyTimer, counted, robots_at, strays
 from crsyncer.errors import Unsure
 
 A = Stream("robot-a", "root", "192.0.2.1:5000")

@@ -2,15 +2,18 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from crsyncer.adapters.config import DOOR_OPTIONS, load_door
+from crsyncer.cli.main import main
 from crsyncer.errors import ConfigError
 from tests.adapters.kube_server import make_certificates
-from tests.delivery.command_line import crsyncer
 from tests.door.programs import haproxy
+
+Told = Callable[..., tuple[int, str, str]]
 
 
 def kubeconfig(path: Path, server: str = "https://127.0.0.1:9", **cluster: object) -> Path:
@@ -98,13 +101,26 @@ BAD = {
 }
 
 
+@pytest.fixture
+def door(made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+    """Runs a command of the door in this process, in the directory: exit code, output and errors."""
+    monkeypatch.chdir(made)
+    monkeypatch.setenv("PATH", f"{haproxy().parent}:{os.environ['PATH']}")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(["door", *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_setting_is_one_line_and_exit_code_2(name: str, made: Path):
+def test_a_bad_setting_is_one_line_and_exit_code_2(name: str, made: Path, door: Told):
     arguments, expected = BAD[name]
     before = sorted(made.iterdir())
-    done = crsyncer("door", "config", *arguments, cwd=made, PATH=f"{haproxy().parent}:{os.environ['PATH']}")
-    assert (done.returncode, done.stdout) == (2, ""), done
-    [line] = done.stderr.splitlines()
+    code, output, errors = door("config", *arguments)
+    assert (code, output) == (2, ""), errors
+    [line] = errors.splitlines()
     assert line.startswith("crsyncer: ")
     assert expected in line
     assert "s3cret" not in line
@@ -120,23 +136,25 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("expected", PROGRAMS)
-def test_a_haproxy_that_will_not_do_is_one_line_and_exit_code_1(expected: str, made: Path, tmp_path: Path):
+def test_a_haproxy_that_will_not_do_is_one_line_and_exit_code_1(
+    expected: str, made: Path, tmp_path: Path, door: Told, monkeypatch: pytest.MonkeyPatch
+):
     program = tmp_path / "haproxy"
     program.write_text(f"#!/bin/sh\ncat <<'E'\n{PROGRAMS[expected]}\nE\n")
     program.chmod(0o755)
-    done = crsyncer("door", "config", *GOOD, cwd=made, PATH=f"{tmp_path}:/usr/bin:/bin")
-    line, hint = done.stderr.splitlines()
-    assert (done.returncode, done.stdout) == (1, "")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    code, output, errors = door("config", *GOOD)
+    line, hint = errors.splitlines()
+    assert (code, output) == (1, "")
     assert line.startswith(f"crsyncer: {expected}")
     assert hint.startswith("hint: install ")
     assert not (made / "door").exists()
 
 
-def test_unless_all_shards_answer_nothing_is_written_and_the_exit_code_is_1(made: Path):
-    flags = (*GOOD, "--shard", "b=b")
-    done = crsyncer("door", "config", *flags, cwd=made, PATH=f"{haproxy().parent}:{os.environ['PATH']}")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("crsyncer: shard root gives no keys: ")
+def test_unless_all_shards_answer_nothing_is_written_and_the_exit_code_is_1(made: Path, door: Told):
+    code, output, errors = door("config", *GOOD, "--shard", "b=b")
+    assert (code, output) == (1, "")
+    assert errors.startswith("crsyncer: shard root gives no keys: ")
     assert not (made / "door").exists()
 
 
@@ -161,16 +179,15 @@ def test_the_file_has_shards_as_a_mapping_beside_it(made: Path):
     assert {made / "root", made / "b", made / "good.pem", made / "door.yaml"} == set(found.files)
 
 
-def test_the_variable_of_shards_is_separated_by_blanks(made: Path):
-    done = crsyncer(
-        *("door", "assign", "--cloud-kubeconfig", "root"), cwd=made, CRSYNCER_SHARDS=f"b={made / 'b'} c={made / 'x'}"
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("crsyncer: --shard: c: ")
+def test_the_variable_of_shards_is_separated_by_blanks(made: Path, door: Told, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CRSYNCER_SHARDS", f"b={made / 'b'} c={made / 'x'}")
+    code, _, errors = door("assign", *ROOT)
+    assert code == 2
+    assert errors.startswith("crsyncer: --shard: c: ")
 
 
-def test_the_help_names_each_flag_variable_and_key():
-    text = " ".join(crsyncer("door", "run", "--help").stdout.split())
+def test_the_help_names_each_flag_variable_and_key(door: Told):
+    text = " ".join(door("run", "--help")[1].split())
     for key, option in DOOR_OPTIONS.items():
         for name in (option.opts[0], *(option.envvar or ()), f"[key: {key}]"):
             assert name in text, name

@@ -11,11 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import SHARD_LABEL
+from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
+from crsyncer.door.domain.haproxy_template import haproxy_files
+from crsyncer.door.domain.robots_map import changes, map_text, read_map, routes, shard_label, unroutable
+from crsyncer.door.domain.signing_keys import keys_of, merged_keys
 from crsyncer.door.door_files import MAP, put_files, put_map, try_configuration
-from crsyncer.door.door_values import FrontDoor, Shard, SigningKey
-from crsyncer.door.robots_map import changes, map_text, read_map, routes, shard_label, unroutable
-from crsyncer.door.signing_keys import keys_of, merged_keys
-from crsyncer.door.template import haproxy_files
 from crsyncer.errors import SyncError
 from tests.adapters.kube_server import make_certificates
 from tests.door.programs import haproxy

@@ -7,11 +7,11 @@ from crsyncer.adapters.kube.certificates import spans
 from crsyncer.console.set_up.doctor_report import SOON, Check, Mark
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import duration, rfc3339
-from crsyncer.door.door_health import Level, Reason
+from crsyncer.door.domain.door_health import Level, Reason
+from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
+from crsyncer.door.domain.robots_map import unroutable
+from crsyncer.door.domain.signing_keys import keys_of
 from crsyncer.door.look import HAProxySeen
-from crsyncer.door.robots_map import unroutable
-from crsyncer.door.signing_keys import keys_of
-from crsyncer.door.template import CERTIFICATE, CONFIGURATION
 from crsyncer.errors import NotAllowed, SyncError
 
 _FEW_FILES = 8192

@@ -28,11 +28,11 @@ def door_config(**flags: Any) -> None:
 
 
 async def _write(settings: DoorSettings) -> list[str]:
+    from crsyncer.door.domain.robots_map import map_text, routes, unroutable
     from crsyncer.door.door_files import put_files, put_map, try_configuration
     from crsyncer.door.gather_door import gather_door, shard_clusters
     from crsyncer.door.haproxy_program import check_program
     from crsyncer.door.robots import robot_labels
-    from crsyncer.door.robots_map import map_text, routes, unroutable
 
     await check_program()
     async with shard_clusters(settings) as clusters:

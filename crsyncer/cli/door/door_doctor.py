@@ -44,12 +44,12 @@ async def _examine(settings: DoorSettings) -> tuple[list["Check"], bool]:
 
     from crsyncer.cli.door import door_checks as judge
     from crsyncer.core.content.annotations import ROOT
+    from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
     from crsyncer.door.door_files import read_text
     from crsyncer.door.gather_door import jwks, shard_clusters
     from crsyncer.door.haproxy_program import check_program
     from crsyncer.door.look import look_at_haproxy, told_by_run
     from crsyncer.door.robots import robot_labels
-    from crsyncer.door.template import CERTIFICATE, CONFIGURATION
     from crsyncer.errors import SyncError
 
     checks, is_kept = [], True

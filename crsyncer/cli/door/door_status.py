@@ -30,7 +30,7 @@ def door_status(robot: str, output: str, **flags: Any) -> int:
 
     import asyncio  # slow; `--help` and usage errors must stay fast
 
-    from crsyncer.door.door_health import EXIT_CODES, Level
+    from crsyncer.door.domain.door_health import EXIT_CODES, Level
     from crsyncer.door.look import read_status
 
     content = asyncio.run(read_status(settings, robot))

@@ -7,9 +7,9 @@ from crsyncer import __version__
 from crsyncer.core.accounts.robot_account import robot_namespace
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json
-from crsyncer.door.door_health import Reason, worst
-from crsyncer.door.haproxy_answers import Stream, Worker
-from crsyncer.door.robots_map import Routes
+from crsyncer.door.domain.door_health import Reason, worst
+from crsyncer.door.domain.haproxy_answers import Stream, Worker
+from crsyncer.door.domain.robots_map import Routes
 
 SCHEMA = "crsyncer.door-status/v1"
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crsyncer.door.haproxy_answers import Stream
-from crsyncer.door.robots_map import Routes
+from crsyncer.door.domain.haproxy_answers import Stream
+from crsyncer.door.domain.robots_map import Routes
 
 
 def strays(streams: Iterable[Stream], wanted: Routes, lost: Collection[str] = ()) -> tuple[Stream, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from crsyncer.door.door_values import FrontDoor, Shard
+from crsyncer.door.domain.door_values import FrontDoor, Shard
 
 CONFIGURATION = "haproxy.cfg"
 CERTIFICATE = "certificate.pem"

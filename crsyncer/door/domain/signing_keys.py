@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.door.door_values import SigningKey
+from crsyncer.door.domain.door_values import SigningKey
 from crsyncer.errors import SyncError
 
 JWKS_PATH = "/openid/v1/jwks"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crsyncer.core.model import Json
-from crsyncer.door.robots_map import unroutable
+from crsyncer.door.domain.robots_map import unroutable
 from crsyncer.errors import SyncError
 
 _MOST = 20
