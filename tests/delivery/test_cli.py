@@ -20,12 +20,17 @@ HEAVY = [
 ]
 COMMANDS = [
     *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "api", "crds", "mutate", "release"),
-    *("fleet", "demo", "sandbox"),
+    *("fleet", "door", "demo", "sandbox"),
 ]
 FLEET = ["crds", "doctor", "explain", "plan", "release", "render", "status"]
+DOOR = ["assign", "config", "doctor", "run", "status"]
+GROUPS = {"fleet": FLEET, "door": DOOR}
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), *(["fleet", name] for name in FLEET)])
+@pytest.mark.parametrize(
+    "command",
+    [[], *([name] for name in COMMANDS), *([group, name] for group, names in GROUPS.items() for name in names)],
+)
 def test_help_imports_nothing_heavy(command):
     script = (
         "import sys; from crsyncer.cli.main import main; code = main(sys.argv[2:] + ['--help']);"

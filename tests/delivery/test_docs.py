@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, OPTIONS
+from crsyncer.adapters.config import CONFIG, DOOR_OPTIONS, DOOR_VIEW_OPTIONS, FLEET_OPTIONS, OPTIONS
 from crsyncer.adapters.metrics import FleetMetrics, Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console.screens import report
@@ -90,10 +90,17 @@ def test_every_command_and_flag_is_documented():
 def test_every_command_takes_a_state_directory_and_a_configuration_file():
     for words, command in COMMANDS.items():
         flags = {flag for option in command.params for flag in option.opts}
-        if not words.startswith("crsyncer fleet "):  # those have no agent, and no disk
+        if not words.startswith(("crsyncer fleet ", "crsyncer door ")):  # those have no agent, and no disk
             assert {"--state-dir", "--config"} <= flags, words
-        elif words not in ("crsyncer fleet crds", "crsyncer fleet manifests"):
+        elif words.startswith("crsyncer fleet ") and words not in ("crsyncer fleet crds", "crsyncer fleet manifests"):
             assert {"--config", *(option.opts[0] for option in FLEET_OPTIONS.values())} <= flags, words
+
+
+def test_every_command_of_the_door_takes_its_settings():
+    for words, command in COMMANDS.items():
+        flags = {flag for option in command.params for flag in option.opts}
+        if words.startswith("crsyncer door ") and words != "crsyncer door manifests":
+            assert {"--config", *(option.opts[0] for option in DOOR_VIEW_OPTIONS.values())} <= flags, words
 
 
 def settings(options: Mapping[str, click.Option]) -> list[list[str]]:
@@ -114,6 +121,7 @@ def settings(options: Mapping[str, click.Option]) -> list[list[str]]:
 def test_the_tables_of_settings_are_the_code():
     assert rows("flag") == settings(OPTIONS)
     assert rows("flag of `crsyncer fleet`") == settings(FLEET_OPTIONS)
+    assert rows("flag of `crsyncer door`") == settings(DOOR_OPTIONS)
 
 
 @pytest.mark.parametrize(("metrics", "head"), [(Metrics(), "metric"), (FleetMetrics(), "metric of `crsyncer fleet`")])
@@ -187,7 +195,9 @@ def test_no_document_promises_what_is_not_there(name):
         if re.search(r"\bcrsyncer (run|status|diff|doctor|demo|sandbox)\b", line):
             assert set(re.findall(r"(?<!\S)\[?(--[a-z-]+)", line)) <= FLAGS, line
     variables = {
-        variable for option in (CONFIG, *OPTIONS.values(), *FLEET_OPTIONS.values()) for variable in option.envvar or ()
+        variable
+        for option in (CONFIG, *OPTIONS.values(), *FLEET_OPTIONS.values(), *DOOR_OPTIONS.values())
+        for variable in option.envvar or ()
     }
     assert set(re.findall(r"\bCRSYNCER_[A-Z_]+", shown)) <= variables
 
