@@ -56,6 +56,7 @@ def placement(name: str = "nav", **spec: Any) -> Json:
     return {**made("RobotPlacement", spec=whole), "metadata": {"name": name}}
 
 
+ROOT = Path(__file__).parents[2]
 MAPS = {"group": "", "resource": "configmaps", "names": ["nav"]}
 SECRETS = {"group": "", "resource": "secrets", "names": ["pass"]}
 
@@ -93,13 +94,28 @@ def test_F4_strips_overrides_and_properties_make_the_replica(render):
     assert "no server was asked" in said
 
 
-def test_the_example_of_the_page_makes_what_the_page_says(tmp_path):
-    [page] = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[2] / "FLEET.md").read_text(), re.DOTALL)
-    (tmp_path / "nav.yaml").write_text(page)
-    done = crsyncer("fleet", "render", "nav", "--robot", "r1", "-f", "nav.yaml", cwd=tmp_path)
+def test_the_page_says_seven_things_each_with_a_placement_of_at_most_ten_lines():
+    text = (ROOT / "FLEET.md").read_text().partition("## Seven things")[2].partition("\n## ")[0]
+    blocks = [re.findall(r"```yaml\n(.*?)```", part, re.DOTALL) for part in text.split("\n### ")[1:]]
+    placements = [each for [block] in blocks for each in block.split("---\n") if "kind: RobotPlacement" in each]
+    assert [each.count("\n") for each in placements if each.count("\n") > 10] == []
+    assert len(placements) == len(blocks) == 7
+
+
+def test_the_maps_of_the_page_are_what_the_page_says(tmp_path):
+    text = (ROOT / "FLEET.md").read_text().partition("### Another map")[2]
+    [placed] = re.findall(r"```yaml\n(.*?)```", text.partition("\n### ")[0], re.DOTALL)
+    goal = {
+        "apiVersion": "lab.example.com/v1",
+        "kind": "Goal",
+        "metadata": {"name": "nav"},
+        "spec": {"speed": 1},
+    }
+    (tmp_path / "maps.yaml").write_text(placed + "---\n" + yaml.safe_dump_all([goal, ROBOT]))
+    done = crsyncer("fleet", "render", "maps", "--robot", "r1", "-f", "maps.yaml", cwd=tmp_path)
     assert done.returncode == 0
     replica = yaml.safe_load(done.stdout)
-    assert (replica["metadata"]["namespace"], replica["data"]) == ("robot-r1", {"speed": "0.5", "robot": "r1"})
+    assert (replica["metadata"]["namespace"], replica["spec"]) == ("robot-r1", {"speed": 0.5, "map": "berlin"})
 
 
 def test_the_yaml_is_for_kubectl(tmp_path, render):

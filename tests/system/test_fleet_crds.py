@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.cli.fleet.fleet_crds import KINDS
 from crsyncer.core.model import Json
 from crsyncer.sandbox.resource import Resource
@@ -50,10 +51,15 @@ async def test_the_api_server_refuses_each_mistake(fleet_api: Api) -> None:
 async def test_the_api_server_takes_each_object_of_the_page_as_it_stands(fleet_api: Api) -> None:
     page = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[2] / "FLEET.md").read_text(), re.DOTALL)
     assert page
-    for obj in (each for text in page for each in yaml.safe_load_all(text)):
-        strict = {"fieldValidation": "Strict", "dryRun": "All"}
-        status, body = await fleet_api.request("POST", fleet_api.path(obj, name=False), params=strict, json=obj)
-        assert status == 201, body
+    policies = yaml.safe_load(SYNC_POLICY.read_text())
+    await fleet_api.apply_crd(policies)
+    try:
+        for obj in (each for text in page for each in yaml.safe_load_all(text)):
+            strict = {"fieldValidation": "Strict", "dryRun": "All"}
+            status, body = await fleet_api.request("POST", fleet_api.path(obj, name=False), params=strict, json=obj)
+            assert status == 201, body
+    finally:
+        await fleet_api.remove_crds(policies)
 
 
 async def test_the_target_of_a_placement_cannot_be_changed(fleet_api: Api) -> None:
