@@ -10,20 +10,17 @@ from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import source_id
 from crsyncer.fleet.domain.replica_plan import new_body
-from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS
+from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Drop, Put
 from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.returned_statuses import ReturnedStatuses
 from crsyncer.fleet.domain.values import (
-    Create,
-    Delete,
-    Patch,
     PlacedKind,
     Rendering,
     ReplicaKey,
     SourceKey,
     Target,
 )
-from tests.fleet.made import GOALS, KIND, goal, key, patched, raw_placement, raw_robot
+from tests.fleet.made import GOALS, KIND, goal, key, raw_placement, raw_robot
 
 SOURCE = SourceKey(GOALS, "site", "dock")
 
@@ -59,7 +56,6 @@ class Returns:
         self.collectors: dict[str, Json] = {}
         self.placements: dict[str, Json] = {}
         self.unwritten: set[Key] = set()
-        self.version = 100
         self.statuses = ReturnedStatuses(
             self.fleet,
             expressions=expressions or (lambda: self.expressions),
@@ -160,24 +156,16 @@ class Returns:
         verbs, places = [], sorted(self.unwritten)
         self.unwritten.clear()
         for place in places:
-            plan = self.statuses.combined_plan(place)
-            self.version += 1
-            match plan:
-                case Create(body):
-                    metadata = body["metadata"] | {"uid": f"uid-{place.name}"}
-                    self.objects[place] = body | {"metadata": metadata}
-                case Patch(operations):
-                    self.objects[place] = patched(self.objects[place], operations)
-                case Delete(uid, version):
-                    metadata = self.objects.pop(place)["metadata"]
-                    assert (uid, version) == (metadata["uid"], metadata["resourceVersion"])
-                    self.statuses.combined_gone(*place)
+            match plan := self.statuses.combined_plan(place):
+                case Put(body):
+                    self.objects[place] = body
+                    self.due.add(self.statuses.combined_shown(body))
+                case Drop():
+                    del self.objects[place]
+                    self.due.add(self.statuses.combined_gone(*place))
                 case _:
                     continue
             verbs.append(type(plan).__name__)
-            if place in self.objects:
-                self.objects[place]["metadata"]["resourceVersion"] = str(self.version)
-                self.statuses.combined_shown(self.objects[place])
         return verbs
 
     def result(self, name: str = "dock", *, placement: str = "all", place: int = 0) -> Json:

@@ -7,7 +7,7 @@ import pytest
 from crsyncer.core.model import Key
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS
-from crsyncer.fleet.domain.values import Create, Nothing, Patch, Wait
+from crsyncer.fleet.domain.values import Nothing, Wait
 from tests.fleet.made import GOALS
 from tests.fleet.returns import NAME, PHASE, Returns, column, combined
 
@@ -23,15 +23,13 @@ def world(*robots: str, **spec: Any) -> Returns:
 def test_F7_3_an_object_is_beside_its_placement_and_owned_by_it():
     found = world()
     found.replica("r1", {"phase": "Ready"})
-    assert found.write() == ["Create"]
+    assert found.write() == ["Put"]
     assert found.objects[combined()] == {
         "apiVersion": "fleet.crsyncer.cloudrobotics.com/v1alpha1",
         "kind": "CombinedStatus",
         "metadata": {
             "namespace": "site",
             "name": combined().name,
-            "uid": f"uid-{combined().name}",
-            "resourceVersion": "101",
             "ownerReferences": [
                 {
                     "apiVersion": "fleet.crsyncer.cloudrobotics.com/v1alpha1",
@@ -58,34 +56,18 @@ def test_F7_3_an_object_is_beside_its_placement_and_owned_by_it():
 
 def test_F6_3_it_is_written_when_it_changes_and_only_then():
     found = world("r1", "r2")
-    assert found.write() == ["Create"]
+    assert found.write() == ["Put"]
     found.replica("r1", {"phase": "Ready"})
-    assert found.write() == ["Patch"]
+    assert found.write() == ["Put"]
     found.replica("r1", {"phase": "Ready", "battery": 5})
     assert found.write() == []
     found.replica("r2", {"phase": "Driving"})
     found.replica("r1", {"phase": "Driving"})
-    assert found.write() == ["Patch"]
+    assert found.write() == ["Put"]
     assert found.rows() == [["r1", "Driving"], ["r2", "Driving"]]
     assert found.statuses.combined_plan(combined()) == Nothing()
     found.robot_gone("r2")
     assert found.rows() == [["r1", "Driving"]]
-
-
-def test_a_patch_tests_uid_and_version():
-    found = world()
-    found.write()
-    found.replica("r1", {"phase": "Ready"})
-    found.settle()
-    plan = found.statuses.combined_plan(combined())
-    assert isinstance(plan, Patch)
-    assert [(each["op"], each["path"]) for each in plan.operations] == [
-        ("test", "/metadata/uid"),
-        ("test", "/metadata/resourceVersion"),
-        ("add", "/source"),
-        ("add", "/placement"),
-        ("add", "/results"),
-    ]
 
 
 def test_what_somebody_changed_or_deleted_is_put_right():
@@ -94,26 +76,26 @@ def test_what_somebody_changed_or_deleted_is_put_right():
     found.write()
     raw = {**found.objects[combined()], "results": [], "source": None}
     found.due.add(found.statuses.combined_shown(raw))
-    assert found.write() == ["Patch"]
+    assert found.write() == ["Put"]
     del found.objects[combined()]
     found.due.add(found.statuses.combined_gone(*combined()))
-    assert found.write() == ["Create"]
+    assert found.write() == ["Put"]
     assert found.rows() == [["r1", "Ready"]]
 
 
 def test_what_nobody_wants_any_more_is_deleted():
     found = world()
     found.goal("lift")
-    assert found.write() == ["Create", "Create"]
+    assert found.write() == ["Put", "Put"]
     found.goal_gone("lift")
-    assert found.write() == ["Delete"]
+    assert found.write() == ["Drop"]
     found.placement()
-    assert found.write() == ["Delete"]
+    assert found.write() == ["Drop"]
     assert found.statuses.combined_plan(combined()) == Nothing()
     found.placement(statusCollectors=["c"])
-    assert found.write() == ["Create"]
+    assert found.write() == ["Put"]
     found.placement_gone()
-    assert found.write() == ["Delete"]
+    assert found.write() == ["Drop"]
     found.due.add(found.statuses.combined_gone(*combined()))
     assert found.write() == []
 
@@ -144,7 +126,7 @@ def test_an_object_of_that_name_elsewhere_is_not_the_placements():
     }
     found.due.add(found.statuses.combined_shown(raw))
     found.objects[Key("other", combined().name)] = raw
-    assert sorted(found.write()) == ["Create", "Delete"]
+    assert sorted(found.write()) == ["Drop", "Put"]
 
 
 def test_F1_1_nothing_is_written_before_all_is_listed():
@@ -158,7 +140,7 @@ def test_F1_1_nothing_is_written_before_all_is_listed():
         if name == STATUS_COLLECTORS:
             new.collector(select=[NAME])
         new.listed(name)
-    assert new.write() == ["Create"]
+    assert new.write() == ["Put"]
     assert new.rows() == [["r1"]]
 
 
@@ -180,11 +162,11 @@ def test_F1_1_nothing_is_written_before_all_replicas_are_evaluated():
     found.write()
     found.collector(select=[PHASE])
     assert found.statuses.combined_plan(combined()) == Wait("not all replicas are evaluated")
-    assert found.write() == ["Patch"]
+    assert found.write() == ["Put"]
     found.placement(statusCollectors=["d", "c"])
     found.collector("d", select=[NAME])
     assert isinstance(found.statuses.combined_plan(combined()), Wait)
-    assert found.write() == ["Patch"]
+    assert found.write() == ["Put"]
     assert found.rows(place=1) == [["Ready"], ["Ready"]]
 
 
@@ -231,9 +213,8 @@ def test_F2_3_a_template_has_a_combined_status_too():
     template = {"name": "t", "group": "lab.example.com", "resource": "goals", "object": {"spec": {}}}
     found.placement(statusCollectors=["c"], templates=[template], resources=[])
     found.collector(combinedFields=[{"name": "n", "type": "COUNT"}])
-    assert found.write() == ["Create"]
+    assert found.write() == ["Put"]
     (made,) = found.objects.values()
     assert made["source"] == {"group": "lab.example.com", "resource": "goals", "name": "t"}
     assert made["results"][0]["rows"] == [[{"type": "Number", "value": "0"}]]
-    plan = found.statuses.combined_plan(combined())
-    assert not isinstance(plan, Create)
+    assert found.statuses.combined_plan(combined()) == Nothing()

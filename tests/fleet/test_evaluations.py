@@ -305,7 +305,7 @@ def test_a_placement_that_is_made_anew_or_loses_its_expressions_is_forgotten():
     found = world("r1", "r2", statusCollectors=["c"])
     found.collector(select=[NAME])
     found.replica("r1", {"phase": "Ready"})
-    assert found.write() == ["Create"]
+    assert found.write() == ["Put"]
     found.placement()
     due = found.settle()
     assert due.ready == {("site/all", "r1")}

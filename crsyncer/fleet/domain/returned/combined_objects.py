@@ -1,7 +1,6 @@
 """The CombinedStatus objects: what they must contain, and how that is written (F7.3, section 2)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json, Key
@@ -9,30 +8,32 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.returned.combining import MOST_OBJECT_BYTES, shown_results
 from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.evaluations import Evaluations
-from crsyncer.fleet.domain.values import (
-    API_VERSION,
-    Create,
-    Delete,
-    Nothing,
-    Patch,
-    Placement,
-    SourceKey,
-    Wait,
-    json_size,
-)
+from crsyncer.fleet.domain.values import API_VERSION, Nothing, Placement, SourceKey, Wait, json_size
 
 STATUS_COLLECTORS = "StatusCollectors"
 COMBINED_STATUSES = "CombinedStatuses"
 _FIELDS = ("source", "placement", "results")
-CombinedPlan = Nothing | Create | Patch | Delete | Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Create the object, or replace it as it was seen."""
+
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Delete the object as it was seen."""
+
+
+CombinedPlan = Nothing | Put | Drop | Wait
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
     """A CombinedStatus as the API server has it: no more than a comparison needs."""
 
-    uid: str
-    resource_version: str
     resource: str
     """The full name of its source's kind."""
     content: str
@@ -52,12 +53,12 @@ class CombinedObjects:
         self._stored: dict[Key, _Stored] = {}
 
     def shown(self, raw: Json) -> Due:
-        """A CombinedStatus was added or changed, or the API server has answered our write of one."""
+        """A CombinedStatus was added or changed, or one was written: its body, then."""
         metadata, source = raw["metadata"], raw.get("source")
         key = Key(metadata["namespace"], metadata["name"])
         named = source if isinstance(source, dict) else {}
         resource = f"{named.get('resource')}.{named.get('group') or ''}".removesuffix(".")
-        self._stored[key] = _Stored(metadata["uid"], metadata["resourceVersion"], resource, _content(raw))
+        self._stored[key] = _Stored(resource, _content(raw))
         return Due(combined={key})
 
     def gone(self, namespace: str, name: str) -> Due:
@@ -77,9 +78,9 @@ class CombinedObjects:
         wanted           stored    do
         not known yet    any       wait
         no               no        nothing
-        no               yes       delete
-        yes              no        create
-        yes              differs   patch
+        no               yes       drop
+        yes              no        put
+        yes              differs   put
         yes              agrees    nothing
         """
         stored, found = self._stored.get(key), self._wanted(key)
@@ -91,14 +92,12 @@ class CombinedObjects:
                 return Nothing()
             if not self._fleet.is_ready(resource):
                 return Wait(f"{resource} is not listed")
-            return Delete(stored.uid, stored.resource_version)
+            return Drop()
         placement, source = found
         body = self._body(key, placement, source) if self._fleet.is_ready(source.resource) else None
         if body is None:
             return Wait("not all replicas are evaluated")
-        if stored is None:
-            return Create(body)
-        return Nothing() if stored.content == _content(body) else Patch(_operations(stored, body))
+        return Nothing() if stored is not None and stored.content == _content(body) else Put(body)
 
     def _wanted(self, key: Key) -> tuple[Placement, SourceKey] | None:
         """The placement and the source that an object is for; None: nobody wants it."""
@@ -131,11 +130,3 @@ class CombinedObjects:
 
 def _content(raw: Json) -> str:
     return digest([raw.get(field) for field in _FIELDS])
-
-
-def _operations(stored: _Stored, body: Json) -> tuple[dict[str, Any], ...]:
-    return (
-        {"op": "test", "path": "/metadata/uid", "value": stored.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": stored.resource_version},
-        *({"op": "add", "path": f"/{field}", "value": body[field]} for field in _FIELDS),
-    )

@@ -129,6 +129,6 @@ def _shown(result: Result) -> Json:
         "columns": list(result.collector.columns),
         "rows": [],
         "total": result.total,
-        "truncated": True,
+        "truncated": False,
         "rowErrors": list(result.errors),
     }

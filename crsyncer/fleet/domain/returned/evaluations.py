@@ -232,7 +232,9 @@ class Evaluations:
         ready, rows = found.take_up(placement, self._expressions)
         if ready or rows:
             due.add(self._compile(text, found, ready=ready, rows=rows))
-        if (sources := frozenset(map(source_id, self._fleet.index.sources_of(text)))) != found.sources:
+        selected = self._fleet.index.sources_of(text)
+        if selected is not found.selected or len(selected) != len(found.sources):  # one source comes or goes at a time
+            found.selected, sources = selected, frozenset(map(source_id, selected))
             due.combined.update(_objects(text, found, sources ^ found.sources))
             found.sources = sources
         return due

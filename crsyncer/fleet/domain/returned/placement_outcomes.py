@@ -15,7 +15,7 @@ from crsyncer.fleet.domain.returned.collectors import (
     row_error,
 )
 from crsyncer.fleet.domain.returned.variables import FIXED, INVENTORY, OBJ, PROPAGATION, RETURNED, VARIABLES
-from crsyncer.fleet.domain.values import Placement, ReplicaKey
+from crsyncer.fleet.domain.values import Placement, ReplicaKey, SourceKey
 
 _REPLICAS = frozenset({RETURNED, PROPAGATION})
 _OTHERS = frozenset({OBJ, INVENTORY, PROPAGATION})
@@ -46,8 +46,10 @@ class Outcomes:
     """None: it is missing, or cannot be used."""
     uses: frozenset[str] = frozenset()
     """The variables that an expression depends on, but for what is fixed in them."""
+    selected: Mapping[SourceKey, object] = field(default_factory=dict)
+    """The index's own sources of the placement, which it changes in place."""
     sources: frozenset[str] = frozenset()
-    """The SOURCEIDs that the placement selects."""
+    """Their SOURCEIDs when they were looked at last."""
     known: dict[ReplicaKey, Outcome] = field(default_factory=dict)
 
     @property

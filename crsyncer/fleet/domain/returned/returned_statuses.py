@@ -7,7 +7,7 @@ replica_shown       a replica, after its `changed`; also one that was read becau
 source_shown, -gone an object of a placed kind that is no replica, or the answer to our write of its status
 robot_changed       labels, annotations, properties or the report of a robot
 acked_changed       a robot has applied what a placement has written, or has not any more
-collector_shown...  StatusCollectors, CombinedStatuses, and the answers to our writes of the latter
+collector_shown...  StatusCollectors, CombinedStatuses, and the bodies of the latter that were written
 listed              an input or a kind was listed for the first time, after the Fleet's `inputs_listed`; and, by the
                     names in `combined_objects`, StatusCollectors and CombinedStatuses
 
@@ -98,7 +98,7 @@ class ReturnedStatuses:
         return self._evaluations.collector_gone(name)
 
     def combined_shown(self, raw: Json) -> Due:
-        """A CombinedStatus was added or changed, or the API server has answered our write of one."""
+        """A CombinedStatus was added or changed, or one was written: its body, then."""
         return self._objects.shown(raw)
 
     def combined_gone(self, namespace: str, name: str) -> Due:
