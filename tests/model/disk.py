@@ -70,6 +70,16 @@ class Disk:
         row = next((row for row in reversed(self.rows[: self.durable]) if row[0] == "meta" and row[2] == name), None)
         return None if row is None or row[3] is None else json.loads(row[3])
 
+    def reached(self, side: Side, resource: str) -> int:
+        """The revision of a side up to which what is durable knows a kind; 0: not at all."""
+        cursors: dict[Any, Any] = {}
+        for part, of, place, value in self.rows[: self.durable]:
+            if part == "" and of == resource:
+                cursors.clear()
+            if part == "cursor" and of == resource and place[0] is side:
+                cursors[place] = value
+        return max((int(each.resource_version) for each in cursors.values() if each is not None), default=0)
+
     def crash(self, chance: Random) -> None:
         """Lose what was not durable, or only a part of it: the next commit may have been on its way."""
         del self.rows[self.durable if self.refuses else chance.randint(self.durable, len(self.rows)) :]

@@ -90,6 +90,10 @@ class World:
         self.boots = 1
         """How often the robot was booted: what it calls its present boot."""
         self.life: Life | None = None
+        self.began = 0.0
+        """When the agent was started last (Unix time, seconds)."""
+        self.reached: dict[tuple[Side, str], int] = {}
+        """By side and kind: up to which revision the agent's store knew it then."""
         self.deaths: list[float] = []
         """When the agent was killed or stopped (Unix time, seconds)."""
         self.weather = {side: Weather(self.chance) for side in Side}
@@ -222,6 +226,12 @@ class World:
                 boot=f"boot-{self.boots}",
             )
 
+        self.began = self.clock.now
+        self.reached = {
+            (side, f"{plural}.{GROUP}"): self.disk.reached(side, f"{plural}.{GROUP}")
+            for side in Side
+            for plural in self.kinds
+        }
         self.life = self.clock.run(begin())
 
     def crash(self) -> None:
