@@ -9,6 +9,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 from crsyncer.adapters import reload, web
 from crsyncer.adapters.config.fleet_options import FleetSettings
@@ -22,6 +23,9 @@ from crsyncer.fleet.controllers.controller import SHARD, FleetController
 from crsyncer.fleet.controllers.state import ControllerSettings
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.page import POLICY, page, standby_page
+
+if TYPE_CHECKING:
+    from crsyncer.adapters.expressions import Expressions
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +93,7 @@ class FleetApp:
                 robots=settings.robots,
                 robots_namespace=settings.robots_namespace,
                 watch_timeout=settings.watch_timeout,
+                expressions=_expressions,
             ),
             store=MemoryMeta(),
             observer=self._metrics,
@@ -137,6 +142,13 @@ class FleetApp:
                 continue
             cluster.refresh_credentials()
             controller.connection.retry_now()
+
+
+def _expressions() -> "Expressions":
+    """The languages, imported on first use (C4.5)."""
+    from crsyncer.adapters.expressions import Expressions
+
+    return Expressions()
 
 
 def _page(controller: FleetController, robot: str) -> web.Page:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crsyncer.adapters.expressions import CelProgram, Expressions
+from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
 from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.change import Change, Input
@@ -134,6 +135,7 @@ class Returns:
     def show(self, found: ReplicaKey, raw: Json) -> None:
         self.raws[found] = raw
         self.change(self.fleet.object_shown(raw, GOALS))
+        assert self.fleet.replica_at(GOALS, key_of(raw)) in (found, None)
         self.due.add(self.statuses.replica_shown(found, raw))
 
     def replica_gone(self, found: ReplicaKey) -> None:

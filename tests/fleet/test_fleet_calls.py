@@ -6,6 +6,7 @@ import pytest
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Key
+from crsyncer.core.requests.calls import JSON
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.fleet_calls import DECISIONS
 from crsyncer.fleet.domain.replica_plan import new_body
@@ -110,3 +111,10 @@ def test_own_objects_are_made_replaced_and_deleted_as_they_were_seen():
 def test_a_revision_is_asked_for_without_objects():
     call = fleet_calls.revision(DECISIONS)
     assert dict(call.query)["limit"] == "1"
+
+
+def test_F6_2_the_status_of_a_source_is_patched_and_answered_in_full():
+    test = {"op": "test", "path": "/metadata/uid", "value": "u"}
+    call = fleet_calls.patch_status(KIND, Key("site", "dock"), [test, {"op": "remove", "path": "/status"}])
+    assert call.path == "/apis/lab.example.com/v1/namespaces/site/goals/dock/status"
+    assert (call.method, call.body[0], call.accept) == ("PATCH", test, JSON)

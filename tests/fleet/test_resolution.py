@@ -49,6 +49,14 @@ def test_a_placement_that_cannot_be_read_says_why():
     assert found.reason == "Unreadable"
 
 
+def test_F7_a_bad_expression_is_told_where_nothing_worse_is():
+    found = resolution.unresolved(ready_fleet(), placement(), home="default", problem="spec.readyWhen: line 1")
+    assert found == Unresolved("BadExpression", "spec.readyWhen: line 1")
+    worse = resolution.unresolved(ready_fleet(), placement(templates=TEMPLATES), home="default", problem="x")
+    assert worse is not None
+    assert worse.reason == "NotServed"
+
+
 def test_F1_1_kinds_that_cannot_be_listed_are_named_and_the_counts_stay():
     fleet = ready_fleet()
     assert resolution.unlisted_kinds(fleet, placement()) == []

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -174,3 +175,32 @@ def test_at_most_twenty_errors_and_holds_are_shown_and_all_errors_are_counted():
     assert found["errors"][0] == {"robot": "r000", "source": "site/dock", "reason": "Refused", "message": "m" * 256}
     assert found["holds"][0] == {"id": "0", "reason": "NoRobots", "objects": 2, "message": "m" * 256}
     assert len(condition("Held", holds=holds)[2]) == 1024
+
+
+def test_F7_4_collected_is_shown_where_there_are_collectors():
+    by, told = placement(), dict.fromkeys(counts({}, {}, replicas=0), 0)
+
+    def shown(collected: tuple[bool, str, str] | None) -> list[tuple[str, str, str]]:
+        found = placement_status(
+            by, told, faults=[], holds=[], unresolved=None, gated=True, now=NOW, collected=collected
+        )["conditions"]
+        return [(each["status"], each["reason"], each["message"]) for each in found if each["type"] == "Collected"]
+
+    assert shown(None) == []
+    assert shown((True, "Collected", "")) == [("True", "Collected", "")]
+    assert shown((False, "CollectorMissing", "c" * 2000)) == [("False", "CollectorMissing", "c" * 1024)]
+
+
+def test_F6_2_singletons_are_shown_until_the_stored_ones_are_gone():
+    told, entries = dict.fromkeys(counts({}, {}, replicas=0), 0), [{"source": "goals.x/a", "robot": "r1"}]
+
+    def shown(stored: Any, singletons: Any) -> Any:
+        by = replace(placement(), status=stored)
+        found = placement_status(
+            by, told, faults=[], holds=[], unresolved=None, gated=True, now=NOW, singletons=singletons
+        )
+        return found.get("singletons")
+
+    assert shown({}, []) is None
+    assert shown({}, entries) == entries
+    assert shown({"singletons": entries}, []) == []

@@ -5,13 +5,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from crsyncer.adapters.expressions import Expressions
 from crsyncer.fleet.controllers.controller import FleetController
 from crsyncer.fleet.controllers.state import ControllerSettings
 from tests.fleet_model.fleet_world import HOME, INVENTORY_KIND, FleetWorld
 from tests.fleet_model.leading import Meta
 from tests.fleet_model.process import Process
 
-SETTINGS = ControllerSettings(namespace=HOME, robots=INVENTORY_KIND, robots_namespace="default", watch_timeout=300)
+SETTINGS = ControllerSettings(
+    namespace=HOME,
+    robots=INVENTORY_KIND,
+    robots_namespace="default",
+    watch_timeout=300,
+    expressions=Expressions,
+)
 
 
 class Counted:

@@ -34,7 +34,8 @@ _SEEN_SECONDS = 10.0
 _WELL_SECONDS = 60.0
 """So long after a trouble of a link everything is seen again."""
 _MOST_VIEWS = 3000
-_OWN = (LEASES, DECISIONS, f"combinedstatuses.{oracle.FLEET}")
+_COMBINED = f"combinedstatuses.{oracle.FLEET}"
+_OWN = (LEASES, DECISIONS, _COMBINED)
 
 
 @dataclass(slots=True)
@@ -168,7 +169,7 @@ class FleetJudge:
         if write.status >= 300:
             return
         self._ready(process, write)
-        if write.resource in (ROBOTS, oracle.STRIPS, PLACEMENTS, oracle.CRDS, "namespaces", DECISIONS):
+        if write.resource in (ROBOTS, oracle.STRIPS, PLACEMENTS, oracle.CRDS, "namespaces", DECISIONS, _COMBINED):
             self._own(write)
             return
         for raw in (write.before, write.after):

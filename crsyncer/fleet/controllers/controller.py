@@ -13,6 +13,7 @@ from crsyncer.fleet.controllers.placements import WORK as OWN
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
+from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
 from crsyncer.fleet.domain.shown.fleet_facts import Leader as LeaderFact
@@ -120,8 +121,16 @@ class Leading:
             ask=lambda names: self.intake.liveness.ask(names),
             take=lambda change: self._take(change),
         )
-        self.intake = Intake(state, replicas=self.replicas, placements=self.placements)
-        self.placements.attach(self.replicas, self.intake.liveness)
+        self.returned = StatusReturn(
+            state,
+            dispatcher=self.dispatcher,
+            is_acked=self.placements.is_acked,
+            is_online=self.placements.is_online,
+            ready_changed=self.placements.total_changed,
+            status_changed=lambda text: self.placements.touch([text]),
+        )
+        self.intake = Intake(state, replicas=self.replicas, placements=self.placements, returned=self.returned)
+        self.placements.attach(self.replicas, self.intake.liveness, self.returned)
         self.inputs = Inputs(state, self.intake)
         self._tasks = asyncio.TaskGroup()
 
@@ -131,6 +140,7 @@ class Leading:
             tasks.create_task(self.inputs.run())
             tasks.create_task(self.replicas.run())
             tasks.create_task(self.placements.run())
+            tasks.create_task(self.returned.run())
             tasks.create_task(self.dispatcher.run())
 
     def unlisted(self) -> str:
@@ -143,7 +153,11 @@ class Leading:
     def _start(self, job: Job[Work]) -> asyncio.Task[None]:
         if job.work == OWN:
             return self._tasks.create_task(self.placements.write(job))
+        if job.work in JOBS:
+            return self._tasks.create_task(self.returned.write(job))
         return self._tasks.create_task(self.replicas.write(job))
 
     def _lane(self, job: Job[Work]) -> str:
+        if job.work in JOBS:
+            return job.work
         return "" if job.work == OWN else self.replicas.lane(cast(ReplicaKey, job.key))

@@ -16,6 +16,8 @@ from crsyncer.fleet.controllers.kind_catalog import Kinds, is_watched
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import (
+    COLLECTORS,
+    COMBINED,
     DECISIONS,
     PLACEMENTS,
     PROPERTIES,
@@ -83,6 +85,8 @@ class Inputs:
             for name, collection in _OWN.items():
                 self._watch(name, collection, handlers[name])
             self._watch("reports", SYNC_STATES, self.intake.reports())
+            self._watch("StatusCollectors", COLLECTORS, self.intake.collectors())
+            self._watch("CombinedStatuses", COMBINED, self.intake.combined())
             tasks.create_task(self.kinds.run())
             tasks.create_task(self.intake.liveness.run())
 

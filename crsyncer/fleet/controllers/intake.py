@@ -8,6 +8,7 @@ from crsyncer.fleet.controllers.alive import REPORTS, Liveness
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.values import PlacedKind
 
@@ -26,8 +27,11 @@ class Handlers(NamedTuple):
 class Intake:
     """Feeds each event to the fleet and its losses, in the order in which the server showed them."""
 
-    def __init__(self, state: FleetState, *, replicas: Replicas, placements: Placements) -> None:
+    def __init__(
+        self, state: FleetState, *, replicas: Replicas, placements: Placements, returned: StatusReturn
+    ) -> None:
         self._state = state
+        self._returned = returned
         self._replicas = replicas
         self._placements = placements
         self.liveness = Liveness(state, take=self._proven)
@@ -39,6 +43,7 @@ class Intake:
         """Take up what follows from an event; `listed`: the input or kind of which a list has just ended."""
         losses = self._state.losses
         losses.changed(change, self._state.now, listed=listed)
+        self._returned.changed(change)
         self._replicas.look(change.keys)
         self._placements.touch(change.placements)
         if (blindness := losses.blindness()) != self._blindness:
@@ -55,13 +60,13 @@ class Intake:
         fleet = self._state.fleet
         return {
             Input.ROBOTS: Handlers(
-                lambda _, raw: self.take(fleet.robot_shown(raw)),
+                self._robot_shown,
                 lambda key: self.take(fleet.robot_gone(key.name)),
                 lambda: self._input_listed(Input.ROBOTS),
             ),
             Input.PROPERTIES: Handlers(
-                lambda _, raw: self.take(fleet.properties_shown(raw)),
-                lambda key: self.take(fleet.properties_gone(key.name)),
+                self._properties_shown,
+                self._properties_gone,
                 lambda: self._input_listed(Input.PROPERTIES),
             ),
             Input.PLACEMENTS: Handlers(
@@ -89,6 +94,16 @@ class Intake:
             self._reports_listed,
         )
 
+    def collectors(self) -> Handlers:
+        """What is done about StatusCollectors."""
+        returned = self._returned
+        return Handlers(returned.collector_shown, returned.collector_gone, returned.collectors_listed)
+
+    def combined(self) -> Handlers:
+        """What is done about CombinedStatuses."""
+        returned = self._returned
+        return Handlers(returned.combined_shown, returned.combined_gone, returned.combined_listed)
+
     def objects(self, kind: PlacedKind) -> Handlers:
         """What is done about the objects of a kind that is listed from the beginning."""
         resource, state = kind.resource, self._state
@@ -101,12 +116,17 @@ class Intake:
             self.take(change, listed=resource)
             if resource in state.fleet.dead:
                 self.liveness.ask([resource])
+            self._returned.listed(resource)
 
-        return Handlers(
-            lambda _, raw: self.take(state.fleet.object_shown(raw, resource)),
-            lambda key: self.take(state.fleet.object_gone(resource, key.namespace, key.name)),
-            listed,
-        )
+        def shown(key: Key, raw: Json) -> None:
+            self.take(state.fleet.object_shown(raw, resource))
+            self._returned.object_shown(resource, key, raw)
+
+        def gone(key: Key) -> None:
+            self.take(state.fleet.object_gone(resource, key.namespace, key.name))
+            self._returned.object_gone(resource, key)
+
+        return Handlers(shown, gone, listed)
 
     def kind_shown(self, kind: PlacedKind) -> None:
         """A kind is as the cloud shows it."""
@@ -130,6 +150,7 @@ class Intake:
         self.take(change, listed=name)
         if name in self._state.fleet.dead:
             self.liveness.ask([name])
+        self._returned.listed(name)
         if is_first and name in (Input.PLACEMENTS, Input.DECISIONS):
             self._placements.touch(set(self._state.fleet.index.placements))
 
@@ -138,6 +159,18 @@ class Intake:
         fleet = self._state.fleet
         ready = {resource for resource in fleet.index.kinds if fleet.is_ready(resource)}
         self._state.losses.started(self._state.now, ready)
+
+    def _robot_shown(self, key: Key, raw: Json) -> None:
+        self.take(self._state.fleet.robot_shown(raw))
+        self._returned.robot_changed(key.name)
+
+    def _properties_shown(self, key: Key, raw: Json) -> None:
+        self.take(self._state.fleet.properties_shown(raw))
+        self._returned.robot_changed(key.name)
+
+    def _properties_gone(self, key: Key) -> None:
+        self.take(self._state.fleet.properties_gone(key.name))
+        self._returned.robot_changed(key.name)
 
     def _placement_shown(self, key: Key, raw: Json) -> None:
         self._placements.shown(key, raw)

@@ -13,6 +13,7 @@ from crsyncer.fleet.controllers.alive import REPORTS, Liveness
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import FleetState, Work
+from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
@@ -47,6 +48,8 @@ class _Desk:
     """The robots of which something has changed."""
     is_open: bool = False
     """Whether its finalizer was seen, and its robots' replicas were looked at after that."""
+    acked: dict[str, bool] = field(default_factory=dict)
+    """Whether each robot has applied all that was written for it."""
     written: dict[str, float] = field(default_factory=dict)
     """When the status (""), and each Decision by name, was written, in event loop time."""
 
@@ -71,10 +74,11 @@ class Placements:
         self._began = state.now
         self._replicas: Replicas
         self._liveness: Liveness
+        self._returned: StatusReturn
 
-    def attach(self, replicas: Replicas, liveness: Liveness) -> None:
+    def attach(self, replicas: Replicas, liveness: Liveness, returned: StatusReturn) -> None:
         """Tell of the controllers beside this one."""
-        self._replicas, self._liveness = replicas, liveness
+        self._replicas, self._liveness, self._returned = replicas, liveness, returned
 
     # Events
 
@@ -135,6 +139,7 @@ class Placements:
 
     def _reported(self, robots: Iterable[str]) -> None:
         for robot in robots:
+            self._returned.robot_changed(robot)
             for text in self._state.fleet.index.placements_of_robot(robot):
                 self.total_changed(text, robot)
 
@@ -157,6 +162,15 @@ class Placements:
         """What is known of the agents of all robots."""
         now = self._state.clock()
         return {name: Reported(self._reports.report(name, now)) for name in self._state.fleet.index.robots}
+
+    def is_acked(self, placement: str, robot: str) -> bool:
+        """Whether a robot has applied all that a placement has written for it, as of the last look (F9.6)."""
+        desk = self._desks.get(placement)
+        return desk is not None and desk.acked.get(robot, False)
+
+    def is_online(self, robot: str) -> bool:
+        """Whether a robot reports (F9.4)."""
+        return self._reports.report(robot, self._state.clock()) is Report.ONLINE
 
     def may_write(self, placement: str, robot: str) -> bool:
         """Whether replicas may be written: the finalizer and the robot's Decision are stored (F6.3)."""
@@ -216,9 +230,14 @@ class Placements:
         selected = fleet.index.robots_of(text)
         for robot in desk.robots - selected:
             desk.progress.tell(robot, None)
+            desk.acked.pop(robot, None)
         changed = (desk.changed | (selected - desk.robots)) & selected
         for robot in changed:
-            desk.progress.tell(robot, self._tally(placement, robot, now))
+            tally = self._tally(placement, robot, now)
+            desk.progress.tell(robot, tally)
+            if desk.acked.get(robot, False) is not tally.acked:
+                desk.acked[robot] = tally.acked
+                self._returned.acked_changed(text, robot)
         desk.robots, desk.changed = set(selected), set()
         may_begin = self._reports_listed and REPORTS not in self._liveness.dead
         self._replicas.open(text, desk.progress.step(now, may_begin=may_begin))
@@ -250,7 +269,7 @@ class Placements:
             stamp=total.stamp,
             acked=applied is not None and applied == applied_digest(pairs),
             report=self._reports.report(robot, now) if is_known else Report.UNREPORTED,
-            ready=None,
+            ready=self._returned.statuses.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
             message=total.message,
         )
@@ -290,16 +309,23 @@ class Placements:
 
     async def _write_status(self, placement: Placement, desk: _Desk, unlisted: list[str]) -> None:
         state, fleet, progress = self._state, self._state.fleet, desk.progress
-        trouble = unresolved(fleet, placement, home=state.settings.namespace)
+        returned = self._returned.statuses
+        trouble = unresolved(fleet, placement, home=state.settings.namespace, problem=returned.problem(placement.text))
         status = placement_status(
             placement,
             stored_counts(placement) if unlisted else progress.counts(),
-            faults=[*robot_faults(fleet, placement), *self._replicas.seats.faults(placement.text)],
+            faults=[
+                *robot_faults(fleet, placement),
+                *self._replicas.seats.faults(placement.text),
+                *self._returned.faults(placement),
+            ],
             holds=state.losses.holds().get(placement.uid, []),
             unresolved=trouble or (not_listed(unlisted) if unlisted else None),
             gated=progress.gated(),
             gate=progress.gate(),
             group=progress.group,
+            collected=self._returned.collected(placement.text),
+            singletons=returned.singletons(placement.text),
             now=rfc3339(state.clock()) or "",
         )
         status = {**placement.status, **status}
@@ -310,6 +336,8 @@ class Placements:
         """Let a terminating placement go when no replica bears its uid any more (F5.3)."""
         fleet = self._state.fleet
         if fleet.bound[placement.uid] or not placement.finalized or self._may_have_replicas(placement):
+            return
+        if placement.status.get("singletons") or self._returned.statuses.singletons(placement.text):
             return
         for key, decision in list(self._decisions.items()):
             if decision.placement_uid == placement.uid:

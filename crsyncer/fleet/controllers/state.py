@@ -5,13 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from crsyncer.core.content.mutation import Expressions
+from crsyncer.core.model import Key
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
-from crsyncer.fleet.domain.values import ReplicaKey
+from crsyncer.fleet.domain.values import ReplicaKey, SourceKey
 from crsyncer.runtime.connection import Connection
 
-Work = ReplicaKey | str
-"""What a job is about: a replica, or a placement as NAMESPACE/NAME ("": those that are gone)."""
+Work = ReplicaKey | SourceKey | Key | str
+"""What a job is about: a replica, a source, a CombinedStatus, a StatusCollector by its name, a SOURCEID, or a placement
+as NAMESPACE/NAME ("": those that are gone)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,9 @@ class ControllerSettings:
     robots_namespace: str
     watch_timeout: int
     """Seconds."""
+    expressions: Callable[[], Expressions]
+    """Called for placements and StatusCollectors with expressions; what it returns raises ConfigError without the
+    extra."""
 
 
 class FleetObserver(Protocol):

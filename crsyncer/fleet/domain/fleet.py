@@ -93,6 +93,10 @@ class Fleet:
             return name_taken(wanted)
         return decide_replica(wanted=wanted, row=row, listed=ready, removal=removal, may_write=may_write)
 
+    def replica_at(self, resource: str, place: Key) -> ReplicaKey | None:
+        """The replica of this name; None: it is none."""
+        return self._places[resource].get(place)
+
     def places(self, resource: str) -> list[Key]:
         """The names of all objects of a kind that are known."""
         return [*self._places[resource], *self._others[resource]]

@@ -121,6 +121,11 @@ def put_status(path: str, uid: str, status: Json | None) -> Call:
     return _patch(f"{path}/status", [{"op": "test", "path": "/metadata/uid", "value": uid}, write], accept=PARTIAL)
 
 
+def patch_status(kind: PlacedKind, key: Key, operations: Iterable[Mapping[str, Any]]) -> Call:
+    """Change the status of a source; the first operation tests its uid. The answer says what is left of it (F6.2)."""
+    return _patch(f"{item(objects_of(kind), key)}/status", list(operations))
+
+
 def put_own(collection: Collection, body: Json, *, uid: str = "", resource_version: str = "") -> Call:
     """Write an object of the controller's own: create it, or (with a uid) replace it as it was seen."""
     key = Key(body["metadata"].get("namespace", ""), body["metadata"]["name"])

@@ -19,8 +19,8 @@ def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
     ]
 
 
-def unresolved(fleet: Fleet, placement: Placement, *, home: str) -> Unresolved | None:
-    """Why a placement is not followed in full; None: it is."""
+def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = "") -> Unresolved | None:
+    """Why a placement is not followed in full; None: it is. `problem`: what is wrong with its `readyWhen` (F7)."""
     if placement.problem:
         return Unresolved("Unreadable", placement.problem)
     for name in placement.kinds:
@@ -32,7 +32,7 @@ def unresolved(fleet: Fleet, placement: Placement, *, home: str) -> Unresolved |
         if not kind.namespaced and placement.namespace != home:
             allowed = f"only placements in {home} may select cluster-scoped objects"
             return Unresolved("NotAllowed", f"{name} is cluster-scoped; {allowed}")
-    return None
+    return Unresolved("BadExpression", problem) if problem else None
 
 
 def not_listed(kinds: list[str]) -> Unresolved:

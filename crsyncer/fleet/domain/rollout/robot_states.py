@@ -143,9 +143,11 @@ def conditions(
     gated: bool,
     gate: Gate | None,
     now: str,
+    collected: tuple[bool, str, str] | None = None,
 ) -> list[Json]:
-    """The conditions Resolved, Stamped, RolledOut and Held. `now` is RFC 3339; one that stays keeps its time.
+    """The conditions Resolved, Stamped, RolledOut, Held and, where it is given, Collected: status, reason and message.
 
+    `now` is RFC 3339; a condition that stays keeps its time.
     `gated`: a robot reports, so that a rollout waits for it (F8.5). `gate`: why no robot is begun although some wait.
     """
     unwritten = {name: counted[name] for name in ("blocked", "deferred", "waiting")}
@@ -161,6 +163,7 @@ def conditions(
         _condition(
             "Held", bool(held), held[0].reason if held else "NothingHeld", "; ".join(each.message for each in held)
         ),
+        *([] if collected is None else [_condition("Collected", *collected)]),
     ]
     stored = placement.status.get("conditions")
     old = {each.get("type"): each for each in stored if isinstance(each, dict)} if isinstance(stored, list) else {}
@@ -217,6 +220,8 @@ def placement_status(
     now: str,
     gate: Gate | None = None,
     group: int = 0,
+    collected: tuple[bool, str, str] | None = None,
+    singletons: Iterable[Json] = (),
 ) -> Json:
     """The status of a placement: at most 20 errors and holds are shown, and all errors are counted.
 
@@ -226,7 +231,7 @@ def placement_status(
     return {
         "observedGeneration": placement.generation,
         "conditions": conditions(
-            placement, counted, unresolved=unresolved, holds=held, gated=gated, gate=gate, now=now
+            placement, counted, unresolved=unresolved, holds=held, gated=gated, gate=gate, now=now, collected=collected
         ),
         "counts": dict(counted),
         **({"group": group} if group else {}),
@@ -235,6 +240,7 @@ def placement_status(
             for each in wrong[:MOST_ERRORS]
         ],
         "errorCount": len(wrong),
+        **({"singletons": listed} if (listed := list(singletons)) or placement.status.get("singletons") else {}),
         "holds": [
             {"id": each.id, "reason": each.reason, "objects": len(each.uids), "message": each.message[:_MESSAGE]}
             for each in held[:MOST_HOLDS]

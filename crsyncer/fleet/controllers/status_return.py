@@ -1,0 +1,303 @@
+"""Brings statuses back: writes CombinedStatuses and singletons, and reads statuses that are not kept (F6.2, F7)."""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import assert_never
+
+from crsyncer.core.model import Json, Key
+from crsyncer.core.requests import calls
+from crsyncer.core.watching.queue import Priority
+from crsyncer.core.watching.watch import newer
+from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
+from crsyncer.fleet.controllers.own_objects import OwnObjects
+from crsyncer.fleet.controllers.state import FleetState, Work
+from crsyncer.fleet.domain import fleet_calls
+from crsyncer.fleet.domain.change import Change
+from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, objects_of
+from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Drop, Put
+from crsyncer.fleet.domain.returned.due import Due
+from crsyncer.fleet.domain.returned.returned_statuses import ReturnedStatuses
+from crsyncer.fleet.domain.returned.singletons import Read, Record
+from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
+from crsyncer.runtime.dispatcher import Dispatcher, Job
+
+COMBINE, COPY, READ, TELL = "combine", "copy", "read", "tell"
+"""The jobs: a CombinedStatus, the status of a singleton, the replicas of a source, the status of a StatusCollector."""
+JOBS = (COMBINE, COPY, READ, TELL)
+_PACE_SECONDS = 5.0
+"""CombinedStatuses and the statuses of StatusCollectors are written at most so often (F6.3)."""
+_SOON_SECONDS = 0.1
+"""Changes are gathered for so long."""
+_REFUSED_SECONDS = 3600.0
+"""What the server refuses is tried again after so long, and at each change (section 7)."""
+_SLICE = 20
+"""So many replicas are evaluated before everything else has its turn: some 3 ms."""
+_PAGE = 500
+
+
+class StatusReturn:
+    """One job for each object that is written or read.
+
+    `ready_changed(placement, robot)` and `status_changed(placement)` are called where these have to be looked at again.
+    """
+
+    def __init__(
+        self,
+        state: FleetState,
+        *,
+        dispatcher: Dispatcher[Work],
+        is_acked: Callable[[str, str], bool],
+        is_online: Callable[[str], bool],
+        ready_changed: Callable[[str, str], None],
+        status_changed: Callable[[str], None],
+    ) -> None:
+        self.statuses = ReturnedStatuses(
+            state.fleet, expressions=state.settings.expressions, is_acked=is_acked, is_online=is_online
+        )
+        self._state = state
+        self._dispatcher = dispatcher
+        self._ready_changed = ready_changed
+        self._status_changed = status_changed
+        self._own = OwnObjects(state)
+        self._written: dict[Key | str, float] = {}
+        """When each CombinedStatus, and the status of each StatusCollector, was written, in event loop time."""
+        self._collectors: dict[str, Json] = {}
+        """uid, generation and status of each StatusCollector, as of its metadata."""
+        self._collectors_listed = False
+        self._faults: dict[SourceKey, Fault] = {}
+        self._stale = asyncio.Event()
+
+    # Events
+
+    def changed(self, change: Change) -> None:
+        """The fleet has taken up an event."""
+        self._take(self.statuses.changed(change))
+
+    def object_shown(self, resource: str, key: Key, raw: Json) -> None:
+        """An object of a placed kind that the fleet has taken up."""
+        replica = self._state.fleet.replica_at(resource, key)
+        if replica is None:
+            self._take(self.statuses.source_shown(raw, resource))
+        else:
+            self._take(self.statuses.replica_shown(replica, raw))
+
+    def object_gone(self, resource: str, key: Key) -> None:
+        """An object of a placed kind is gone."""
+        self._take(self.statuses.source_gone(SourceKey(resource, *key)))
+
+    def robot_changed(self, robot: str) -> None:
+        """A Robot, its properties or its report changed."""
+        self._take(self.statuses.robot_changed(robot))
+
+    def acked_changed(self, placement: str, robot: str) -> None:
+        """Whether a robot has applied what a placement has written for it changed."""
+        self._take(self.statuses.acked_changed(placement, robot))
+
+    def collector_shown(self, key: Key, raw: Json) -> None:
+        """A StatusCollector was added or changed."""
+        metadata = raw["metadata"]
+        old = self._collectors.get(key.name)
+        self._collectors[key.name] = {
+            "uid": metadata["uid"], "generation": metadata.get("generation") or 0, "status": raw.get("status") or {},
+        }  # fmt: skip
+        if old is None or (old["uid"], old["generation"]) != (metadata["uid"], metadata.get("generation") or 0):
+            self._take(self.statuses.collector_shown(raw))
+            self._all_changed()
+        self._dispatcher.later(Job(COLLECTORS.resource, TELL, key.name), _SOON_SECONDS)
+
+    def collector_gone(self, key: Key) -> None:
+        """A StatusCollector is gone."""
+        del self._collectors[key.name]
+        self._take(self.statuses.collector_gone(key.name))
+        self._all_changed()
+
+    def collectors_listed(self) -> None:
+        """StatusCollectors are listed."""
+        self._collectors_listed = True
+        self.listed(STATUS_COLLECTORS)
+        self._all_changed()
+
+    def combined_shown(self, key: Key, raw: Json) -> None:
+        """A CombinedStatus was added or changed, by us or by somebody else."""
+        if self._own.seen(key, raw["metadata"]):
+            self._take(self.statuses.combined_shown(raw))
+
+    def combined_gone(self, key: Key) -> None:
+        """A CombinedStatus is gone."""
+        self._own.gone(key)
+        self._written.pop(key, None)
+        self._take(self.statuses.combined_gone(*key))
+
+    def combined_listed(self) -> None:
+        """CombinedStatuses are listed."""
+        self.listed(COMBINED_STATUSES)
+
+    def listed(self, name: str) -> None:
+        """An input, a kind or the like is listed."""
+        self._take(self.statuses.listed(name))
+
+    def collected(self, placement: str) -> tuple[bool, str, str] | None:
+        """The condition `Collected`: status, reason and message; None: there is none, or it is not known."""
+        return self.statuses.collected(placement) if self._collectors_listed else None
+
+    def faults(self, placement: Placement) -> list[Fault]:
+        """The sources of a Singleton placement whose status is refused."""
+        sources = self._state.fleet.index.sources_of(placement.text) if placement.singleton else ()
+        return [self._faults[each] for each in sources if each in self._faults]
+
+    def _all_changed(self) -> None:
+        for text, placement in self._state.fleet.index.placements.items():
+            if placement.collectors:
+                self._status_changed(text)
+
+    def _take(self, due: Due) -> None:
+        for text, robot in due.ready:
+            self._ready_changed(text, robot)
+        for key in due.combined:
+            self._dispatcher.later(Job(COMBINED.resource, COMBINE, key), _SOON_SECONDS)
+        for source in due.singletons:
+            self._dispatcher.add(Job(source.resource, COPY, source), Priority.FINAL_STATUS)
+        for replica in due.read:
+            self._read_soon(replica)
+        if self.statuses.is_stale:
+            self._stale.set()
+
+    def _read_soon(self, key: ReplicaKey) -> None:
+        self._dispatcher.later(Job(key.resource, READ, key.source_id), _SOON_SECONDS)
+
+    # Work
+
+    async def run(self) -> None:
+        """Evaluate what is stale, forever."""
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            self._take(self.statuses.evaluate_stale(_SLICE))
+            await asyncio.sleep(0)
+
+    async def write(self, job: Job[Work]) -> None:
+        """Do one job."""
+        try:
+            if isinstance(job.key, Key):
+                await self._combine(job, job.key)
+            elif isinstance(job.key, SourceKey):
+                await self._copy(job.key)
+            elif job.work == READ:
+                await self._read(job.resource, str(job.key))
+            else:
+                await self._tell(job, str(job.key))
+        except NotLeading:
+            return
+        except SyncError as error:
+            self._failed(job, error)
+            return
+        self._dispatcher.succeeded(job)
+
+    def _failed(self, job: Job[Work], error: SyncError) -> None:
+        is_refused = isinstance(error, Never) or (
+            isinstance(error, NotAllowed) and error.status != HTTPStatus.UNAUTHORIZED
+        )
+        if is_refused:
+            self._dispatcher.later(job, _REFUSED_SECONDS)
+        else:
+            self._dispatcher.back_off(job)
+
+    def _is_time(self, job: Job[Work], what: Key | str) -> bool:
+        """Whether an object may be written again; if not, the job comes back."""
+        left = self._written.get(what, -_PACE_SECONDS) + _PACE_SECONDS - self._state.now
+        if left > 0:
+            self._dispatcher.later(job, left)
+            return False
+        self._written[what] = self._state.now
+        return True
+
+    async def _combine(self, job: Job[Work], key: Key) -> None:
+        match plan := self.statuses.combined_plan(key):
+            case Nothing() | Wait():
+                return
+            case Put(body):
+                if self._is_time(job, key):
+                    await self._own.put(COMBINED, key, body)
+                    self._take(self.statuses.combined_shown(body))
+            case Drop():
+                await self._own.delete(COMBINED, key)
+            case _:
+                assert_never(plan)
+
+    async def _copy(self, source: SourceKey) -> None:
+        plan = self.statuses.singleton_plan(source)
+        self._refuse(source, plan.message if isinstance(plan, Blocked) else "")
+        match plan:
+            case Nothing() | Wait() | Blocked():
+                return
+            case Record(text):
+                self._status_changed(text)
+            case Read(key):
+                self.statuses.unread.add(key)
+                self._read_soon(key)
+            case Patch(operations):
+                kind = self._state.fleet.index.kinds[source.resource]
+                call = fleet_calls.patch_status(kind, Key(source.namespace, source.name), operations)
+                try:
+                    raw = await self._own.send(f"{source.resource}/status", call)
+                except Never as error:
+                    self._refuse(source, str(error))
+                    raise
+                is_removal = operations[-1]["op"] == "remove"
+                tell = self.statuses.singleton_removed if is_removal else self.statuses.source_shown
+                self._take(tell(raw, source.resource))
+                for text in self._state.fleet.index.placements_of(source):
+                    self._status_changed(text)
+            case _:
+                assert_never(plan)
+
+    def _refuse(self, source: SourceKey, message: str) -> None:
+        """Note why the status of a source is refused; "": it is not."""
+        old = self._faults.get(source)
+        if (old.message if old is not None else "") == message:
+            return
+        if message:
+            self._faults[source] = Fault("", source.text, Reason.REFUSED, message)
+        else:
+            del self._faults[source]
+        for text in self._state.fleet.index.placements_of(source):
+            self._status_changed(text)
+
+    async def _tell(self, job: Job[Work], name: str) -> None:
+        """Write the status of a StatusCollector, where it differs."""
+        found = self._collectors.get(name)
+        if found is None:
+            return
+        errors = list(self.statuses.collector_errors(name))
+        status = {"observedGeneration": found["generation"], "errors": errors}
+        stored = {"observedGeneration": 0, "errors": [], **found["status"]}
+        if stored != status and self._is_time(job, name):
+            path = fleet_calls.item(COLLECTORS, Key("", name))
+            await self._own.send(COLLECTORS.resource, fleet_calls.put_status(path, found["uid"], status))
+            found["status"] = status
+
+    async def _read(self, resource: str, identity: str) -> None:
+        """Read the replicas of a source of which the status is needed and not kept. Raises SyncError."""
+        kind = self._state.fleet.index.kinds[resource]
+        place, resume = objects_of(kind, selector=f"{SOURCE}={identity}"), ""
+        while any(each.source_id == identity for each in self.statuses.unread):
+            reply = await self._state.connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
+            if reply.status != HTTPStatus.OK:
+                raise Unsure(f"the list of {resource} was answered with {reply.status}")
+            for raw in reply.body.get("items") or ():
+                self._show(resource, raw)
+            resume = (reply.body.get("metadata") or {}).get("continue") or ""
+            if not resume:
+                return
+
+    def _show(self, resource: str, raw: Json) -> None:
+        """Show a replica that is unread, unless the watch has shown a newer one."""
+        metadata = raw["metadata"]
+        key = self._state.fleet.replica_at(resource, Key(metadata.get("namespace") or "", metadata["name"]))
+        if key in self.statuses.unread and not newer(
+            self._state.fleet.rows[key].resource_version, metadata["resourceVersion"]
+        ):
+            self._take(self.statuses.replica_shown(key, raw))
