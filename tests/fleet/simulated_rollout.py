@@ -35,6 +35,8 @@ class SimulatedRollout:
         self.content = 0
         self.decisions: dict[int, dict[str, Decided]] = {}
         """As the server has them."""
+        self.replaced: dict[int, dict[str, Decided]] = {}
+        """As it had them before a write that is not answered."""
         self.robots: dict[str, SimulatedRobot] = {}
         rings = ["canary", "early", "late"]
         per_robot = self.random.choice([1, 1, 2])
@@ -145,6 +147,7 @@ class SimulatedRollout:
         self.progress = PlacementProgress(self.placement, stored)
         self.reports = Reports(robots_namespace="default")
         self._told, self._writing, self._timer = {}, set(), None
+        self.replaced.clear()
         for name in self.robots:
             self._tell(name)
         self._step()
@@ -227,12 +230,14 @@ class SimulatedRollout:
         if robots is None:
             self._writing.discard(number)
             return
+        self.replaced[number] = self.decisions.get(number, {})
         self.decisions[number] = dict(robots)
         self.clock.after(self.random.uniform(0, 1), partial(self._answered, progress, number, dict(robots)))
 
     def _answered(self, progress: PlacementProgress, number: int, robots: dict[str, Decided]) -> None:
         if self.progress is progress:
             self._writing.discard(number)
+            del self.replaced[number]
             self._write(progress.stored(number, robots))
             self._save()
 
@@ -261,10 +266,12 @@ class SimulatedRollout:
 
     def _judge_write(self, name: str) -> None:
         """No write before its Decision; no new content for a robot that is offline and had sound content (Defer)."""
-        said = next(robots[name] for robots in self.decisions.values() if name in robots)
-        assert said.state in BEGUN, (name, said)
-        if said.state is not RobotState.FAILED or said.stamp:
-            assert said.stamp == f"content {self.content}", (name, said)
+        known = [*self.decisions.values(), *self.replaced.values()]
+        found = [robots[name] for robots in known if name in robots and robots[name].state in BEGUN]
+        wanted = f"content {self.content}"
+        found = [each for each in found if each.stamp == wanted or (each.state is RobotState.FAILED and not each.stamp)]
+        assert found, (name, known)
+        said = found[0]
         is_offline = self.reports.report(name, self.clock.now) is Report.OFFLINE
         if is_offline and not self.rollout.stamp_offline and said.state is RobotState.STAMPED:
             assert name not in self.proven, (name, said)
