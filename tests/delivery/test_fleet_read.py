@@ -1,11 +1,16 @@
 """The fleet's commands that read the cloud: what they say where they cannot, and how their documents look as text."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from crsyncer.cli.fleet.fleet_explain import _text as explained
+from crsyncer.cli.fleet.fleet_plan import _lines as plan_lines
+from crsyncer.cli.fleet.fleet_release import _preview as preview
 from crsyncer.cli.fleet.fleet_screen import exit_code, render
 from crsyncer.core.model import Json
+from crsyncer.fleet.domain.shown.release_document import HeldHere
 from tests.delivery.command_line import crsyncer, write_kubeconfig
 
 READING = [("status",), ("plan",), ("explain", "nav", "--robot", "r1"), ("release", "--all"), ("doctor",)]
@@ -131,4 +136,59 @@ def test_a_stopped_controller_comes_before_health():
     assert render(stopped).startswith("STOPPED: no controller runs, so nothing is placed, changed or removed; 1 other")
     assert [exit_code(document(health=each)) for each in ("healthy", "degraded", "offline", "attention")] == [
         *(0, 10, 11, 12)
+    ]
+
+
+def replica(**fields: object) -> Json:
+    found: Json = {"resource": "goals", "source": "site/dock", "sourceId": "a" * 24, "namespace": "robot-r1"}
+    found |= {"name": "dock", "uid": "u1", "governedBy": "site/nav", "stamp": "s1", "written": "s1", "acked": True}
+    return found | {"verdict": "current", "reason": "Current", "rule": "F3.4", "message": "fine\x1b[2J"} | fields
+
+
+def test_an_explanation_names_verdict_reason_and_rule():
+    content: Json = {"placement": {"namespace": "site", "name": "nav", "uid": "u"}, "robot": "r1", "selected": True}
+    content |= {"state": "Ready", "replicas": [replica()]}
+    assert explained(content).splitlines() == [
+        "RobotPlacement site/nav selects robot r1, which is Ready.",
+        "",
+        "ok  goals robot-r1/dock: current: Current [F3.4]",
+        "    fine [2J",
+        "    of site/dock, applied by the robot",
+        "",
+        "1 replica: 1 current",
+    ]
+    other = replica(governedBy="site/old", acked=False, verdict="due", uid=None, stamp=None, written=None)
+    wide = explained(content | {"replicas": [other]}, wide=True)
+    assert "    of site/dock, governed by site/old, not applied by the robot yet\n" in wide
+    assert "    uid -, must be -, is -\n" in wide
+    assert f"    SOURCEID {'a' * 24}\n" in wide
+    nothing = explained(content | {"replicas": [], "state": None, "selected": False})
+    assert nothing == "RobotPlacement site/nav does not select robot r1.\nThere are no replicas: none is left there."
+    assert explained(content | {"replicas": []}).endswith("it selects no source that it may place.")
+
+
+def test_a_plan_has_a_line_for_each_write_and_counts_them():
+    write: Json = {"verb": "create", "resource": "goals", "namespace": "robot-r1", "name": "dock", "robot": "r1"}
+    write |= {"source": "site/dock", "placement": "site/nav", "when": "now"}
+    held = write | {"verb": "delete", "placement": None, "when": "held"}
+    blocked = {"robot": "r1", "source": "site/map", "reason": "RenderFailed", "message": "no property x"}
+    counts = {"create": 1, "update": 0, "delete": 1}
+    assert plan_lines({"writes": [write, held], "counts": counts, "blocked": [blocked]}) == [
+        "create goals robot-r1/dock: of site/dock, by site/nav",
+        "delete goals robot-r1/dock: of site/dock (held)",
+        "blocked site/map for r1: RenderFailed: no property x",
+        "1 create, 0 updates, 1 delete; 1 held, 1 blocked",
+    ]
+
+
+def test_a_release_shows_what_goes():
+    many = tuple(f"goals/robot-r{number}/dock" for number in range(60))
+    hold = HeldHere("ab12", "RobotsLost", "m", 60, "site", "nav", "u", names=many)
+    lines = preview([hold, replace(hold, id="cd34", decision="nav-0", names=None)])
+    assert lines[0] == "ab12: 60 replicas of RobotPlacement site/nav will be removed: m"
+    assert lines[1] == "    goals/robot-r0/dock"
+    assert lines[51:] == [
+        "    and 10 more: -o json shows all",
+        "cd34: 60 replicas of RobotPlacement site/nav (gone) will be removed: m",
+        "    they cannot be named: the status may be behind, or not every kind can be listed",
     ]

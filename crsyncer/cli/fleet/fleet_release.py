@@ -63,7 +63,7 @@ def fleet_release(ids: tuple[str, ...], everything: bool, yes: bool, output: str
 def _preview(found: Sequence["HeldHere"]) -> list[str]:
     lines = []
     for each in found:
-        owner = f"RobotPlacement {each.namespace}/{each.placement}" + (", which is gone" if each.decision else "")
+        owner = f"RobotPlacement {each.namespace}/{each.placement}" + (" (gone)" if each.decision else "")
         lines += [f"{each.id}: {count(each.objects, 'replica')} of {owner} will be removed: {each.message}"]
         if each.names is None:
             lines.append("    they cannot be named: the status may be behind, or not every kind can be listed")

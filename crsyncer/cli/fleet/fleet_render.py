@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, FleetSettings, load_fleet
+from crsyncer.adapters.config import FleetSettings, load_fleet
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, placement_name
 from crsyncer.cli.output import full_name, namespace_option, output_options, show
 from crsyncer.cli.shared import report_error
 from crsyncer.cli.yaml_text import yaml_text
@@ -15,10 +16,8 @@ from crsyncer.errors import ConfigError, SyncError
 if TYPE_CHECKING:
     from crsyncer.cli.fleet.replicas import Replicas
 
-_DEFAULT = "default"
 
-
-@click.command("render", params=[CONFIG, *FLEET_OPTIONS.values()])
+@click.command("render", params=cloud_options())
 @click.argument("placement", metavar="[NAMESPACE/]PLACEMENT")
 @click.option("--robot", metavar="NAME", required=True, help="The robot to render for.")
 @click.option(
@@ -45,11 +44,11 @@ def fleet_render(placement: str, robot: str, file: Path | None, namespace: str, 
             "--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, none in a pod, and none with -f"
             " and a FILE that has everything"
         )
-    before, _, name = placement.rpartition("/")
+    within, _, name = placement_name(placement, namespace).partition("/")
 
     import asyncio  # slow; `--help` and usage errors must stay fast
 
-    found = asyncio.run(_render(settings, file, (before or namespace or _DEFAULT, name), robot))
+    found = asyncio.run(_render(settings, file, (within, name), robot))
     resources = [(body, f"{body['kind'].lower()}") for body in found.bodies]
     show(
         {"apiVersion": "v1", "kind": "List", "items": found.bodies},
@@ -67,19 +66,13 @@ def fleet_render(placement: str, robot: str, file: Path | None, namespace: str, 
 async def _render(settings: FleetSettings, file: Path | None, placement: tuple[str, str], robot: str) -> "Replicas":
     from contextlib import AsyncExitStack
 
-    from crsyncer.adapters.kube.visit import KubeVisit
     from crsyncer.cli.fleet.given import read_objects
     from crsyncer.cli.fleet.replicas import replicas_of
     from crsyncer.cli.fleet.stored import Objects
 
     given = read_objects(file, settings, placement[0]) if file is not None else ()
     async with AsyncExitStack() as stack:
-        send = None
-        if settings.has_login:
-            login = (settings.cloud_kubeconfig, settings.cloud_context)
-            visit = await KubeVisit.enter(*login, insecure=settings.insecure_skip_tls_verify)
-            stack.push_async_callback(visit.aclose)
-            send = visit.request
+        send = await stack.enter_async_context(cloud(settings)) if settings.has_login else None
         found = await replicas_of(Objects(settings, send, given), *placement, robot)
     if send is None:
         found.notes.append("no server was asked: what is not in the file counts as absent")

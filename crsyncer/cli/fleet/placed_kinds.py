@@ -41,9 +41,11 @@ class PlacedKinds:
             kind = _from_crd({**crd, "status": crd.get("status") or _ESTABLISHED}, policies)
             if kind.verdict is Verdict.PLACEABLE:
                 self._kinds[name] = kind
-        for each in (*map(_resource, policies), *named):
+        chosen = [*named]
+        for each in (*map(_resource, policies), *chosen):
             await self.kind(each.group, each.resource)
-        return self._kinds
+        names = {each.full_name for each in chosen}
+        return {name: kind for name, kind in self._kinds.items() if kind.verdict is Verdict.PLACEABLE or name in names}
 
     async def kind(self, group: str, plural: str, manifests: Sequence[Json] = ()) -> PlacedKind:
         """A kind that is named in a placement. Raises SyncError.
@@ -79,11 +81,16 @@ class PlacedKinds:
     async def _sync_policies(self) -> Mapping[str, Json]:
         """The specs of the cloud's SyncPolicies, by the name of their kind."""
         if self._policies is None:
-            found = [each for each in self._given if is_of(each, SYNC_POLICIES.group, SYNC_POLICY)]
+            found = dict[str, tuple[str, Json]]()
             if self._send is not None:
                 with suppress(NotServed):  # a cloud need not have any
-                    found = [*[raw async for raw in lister.objects(self._send, SYNC_POLICIES)], *found]
-            self._policies = dict(map(_policy, {each["metadata"]["name"]: each for each in found}.values()))
+                    async for raw in lister.objects(self._send, SYNC_POLICIES):
+                        with suppress(ConfigError):  # one without a kind is for none
+                            found[raw["metadata"]["name"]] = _policy(raw)
+            for raw in self._given:
+                if is_of(raw, SYNC_POLICIES.group, SYNC_POLICY):
+                    found[raw["metadata"]["name"]] = _policy(raw)
+            self._policies = dict(found.values())
         return self._policies
 
 
