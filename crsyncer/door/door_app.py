@@ -17,10 +17,11 @@ from crsyncer.adapters.metrics.door_metrics import DoorMetrics
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.door.domain.door_health import Reason, reasons
+from crsyncer.door.domain.haproxy_template import CERTIFICATE
 from crsyncer.door.domain.robots_map import read_map, routes
 from crsyncer.door.domain.upkeep_plan import counted, robots_at
 from crsyncer.door.door_files import MAP, read_text
-from crsyncer.door.gather_door import shard_clusters
+from crsyncer.door.gather_door import read_certificate, shard_clusters, shards_of
 from crsyncer.door.haproxy_program import check_program
 from crsyncer.door.keeping import Keeping
 from crsyncer.door.master_socket import MasterSocket
@@ -43,7 +44,7 @@ class DoorApp:
 
     def __init__(self, settings: DoorSettings, load: Callable[[], DoorSettings]) -> None:
         """`load` reads the settings again."""
-        self._settings = settings
+        self._settings = self._wanted = settings
         self._load = load
         self._metrics = DoorMetrics(ROOT)
         self._progress: tuple[Progress, ...] = ()
@@ -55,6 +56,9 @@ class DoorApp:
         """Keep the door until SIGTERM or SIGINT; the exit code. Raises SyncError where it cannot start."""
         ending = Ending()
         await check_program()
+        await self._try(self._settings)
+        if self._settings.listen is not None:
+            await web.check(self._settings.listen)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: self._take(reload.attempt(self._load)))
         work = asyncio.create_task(self._work())
         stopped = asyncio.create_task(ending.asked.wait())
@@ -72,19 +76,39 @@ class DoorApp:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch_settings())
             while True:
-                self._rebuild.clear()
-                kept = tasks.create_task(self._keep())
-                changed = tasks.create_task(self._rebuild.wait())
-                await asyncio.wait([kept, changed], return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                if kept.done():
-                    return  # with its error
+                kept = tasks.create_task(self._keep(self._settings))
+                await self._until_changed(tasks, kept)
                 kept.cancel()
                 await asyncio.wait([kept])
+                self._settings = self._wanted
 
-    async def _keep(self) -> None:
-        """Keep everything by the settings of the moment."""
-        settings = self._settings
+    async def _until_changed(self, tasks: asyncio.TaskGroup, kept: asyncio.Task[None]) -> None:
+        """Return when there are other settings that can be used; those that cannot are told."""
+        while True:
+            changed = tasks.create_task(self._rebuild.wait())
+            await asyncio.wait([kept, changed], return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            if kept.done():
+                kept.result()  # raises
+            self._rebuild.clear()
+            try:
+                await self._try(self._wanted)
+            except ConfigError as error:
+                self._refuse(error)
+            else:
+                return
+
+    async def _try(self, settings: DoorSettings) -> None:
+        """Raise the ConfigError for which these settings cannot be used."""
+        async with shard_clusters(settings) as clusters:
+            shards_of(clusters)
+        if settings.listen is not None and settings.listen != self._settings.listen:
+            await web.check(settings.listen)
+        if read_text(settings.directory / CERTIFICATE) is None and settings.certificate is not None:
+            read_certificate(settings.certificate)  # else the last good one is used
+
+    async def _keep(self, settings: DoorSettings) -> None:
+        """Keep everything by these settings."""
         async with shard_clusters(settings) as clusters:
             haproxy = MasterSocket(settings.socket, settings.directory / MAP)
             last = read_map(read_text(settings.directory / MAP) or "")
@@ -170,17 +194,18 @@ class DoorApp:
     def _take(self, outcome: DoorSettings | ConfigError) -> None:
         """Go on with new settings, or with the old ones and say why."""
         if isinstance(outcome, ConfigError):
-            self._bad_settings = outcome
-            log.error("the new configuration is not used: %s", outcome)
+            self._refuse(outcome)
             return
         self._bad_settings = None
-        is_other = replace(outcome, log_format="", log_level="") != replace(self._settings, log_format="", log_level="")
-        self._settings = outcome
-        if is_other:
-            log.info("settings have changed: starting over with them")
+        if _essential(outcome) != _essential(self._settings):
+            self._wanted = outcome
             self._rebuild.set()
         elif self._keeping is not None:  # the content of a file has changed, such as the certificate
             self._keeping.timer.at_once()
+
+    def _refuse(self, error: ConfigError) -> None:
+        self._bad_settings = error
+        log.error("the new settings are not used: %s", error)
 
     async def _beat(self, upkeep: Upkeep, watch: RobotsWatch) -> None:
         began = asyncio.get_running_loop().time()
@@ -193,3 +218,8 @@ class DoorApp:
                 found.append(stream)
             self._progress = tuple(found)
             await asyncio.sleep(_PULSE_SECONDS)
+
+
+def _essential(settings: DoorSettings) -> DoorSettings:
+    """The settings that everything is built for."""
+    return replace(settings, log_format="", log_level="")

@@ -1,6 +1,7 @@
 """Keeps HAProxy's map and streams as the Robots want them, in all its workers, and notices when it is restarted."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -77,22 +78,23 @@ class Upkeep:
 
     async def run(self) -> None:
         """Keep it so, for ever."""
-        loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
-            self._rounds += 1
-            try:
-                self._keep_file()
-                await self._round()
-                self._note(None)
-            except SyncError as error:
-                self._note(error)
-            self.seen.at = loop.time()
-            try:
+            await self.once()
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_ROUND_SECONDS):
                     await self._changed.wait()
-            except TimeoutError:
-                pass
+
+    async def once(self) -> None:
+        """Look at HAProxy once, and make it so. Never raises: `seen` has what is wrong."""
+        self._rounds += 1
+        try:
+            self._keep_file()
+            await self._round()
+            self._note(None)
+        except SyncError as error:
+            self._note(error)
+        self.seen.at = asyncio.get_running_loop().time()
 
     async def all_streams(self) -> list[Stream]:
         """The streams of all workers. Raises Unsure."""

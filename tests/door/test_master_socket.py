@@ -1,0 +1,133 @@
+"""HAProxy itself, without any API server: its map, its processes, and the sockets that are not what they should be."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from crsyncer.adapters.retries import until
+from crsyncer.door.domain.door_values import FrontDoor, Shard
+from crsyncer.door.domain.robots_map import changes, map_text
+from crsyncer.door.domain.signing_keys import keys_of
+from crsyncer.door.door_files import MAP, put_files, put_map
+from crsyncer.door.master_socket import MasterSocket
+from crsyncer.door.upkeep import Upkeep
+from crsyncer.errors import Unsure
+from crsyncer.sandbox.free_ports import free_ports
+from crsyncer.sandbox.process import Process, spawn
+from tests.adapters.kube_server import make_certificates
+from tests.door.programs import haproxy
+from tests.door.tokens import new_key, public_jwk
+
+SHARDS = ("root", "b")
+
+
+class Running:
+    """A HAProxy whose shards are nowhere."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.directory = home / "door"
+        self.directory.mkdir(parents=True)
+        certificate = "".join(each.read_text() for each in make_certificates(home).issue("door"))
+        keys = keys_of({"keys": [public_jwk(new_key(home / "key"), "kid")]})
+        shards = tuple(Shard(name, "127.0.0.1", port, "x") for name, port in zip(SHARDS, free_ports(2), strict=True))
+        put_files(FrontDoor(str(self.directory), ("127.0.0.1", free_ports(1)[0]), certificate, shards, keys))
+        put_map(self.directory, "robot-r1 root\n")
+        self.process: Process | None = None
+
+    @property
+    def socket(self) -> Path:
+        return self.home / "master.sock"
+
+    def start(self) -> MasterSocket:
+        """Start it, and return when it answers."""
+        command = [str(haproxy()), "-W", "-S", str(self.socket), "-f", str(self.directory / "haproxy.cfg")]
+        self.process = spawn(command, log=self.home / "haproxy.log", cwd=self.home)
+        assert until(self.socket.exists, seconds=20), self.process.tail()
+        return MasterSocket(self.socket, self.directory / MAP)
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[Running]:
+    running = Running(tmp_path / "one")
+    yield running
+    if running.process is not None:
+        running.process.stop()
+
+
+async def newest(socket: MasterSocket) -> int:
+    return (await socket.workers())[0].pid
+
+
+async def test_G4_1_a_map_of_100_000_robots_is_kept(running: Running):
+    routes = {f"robot-r{number}": SHARDS[number % 2] for number in range(100_000)}
+    put_map(running.directory, map_text(routes))
+    socket = running.start()
+    wanted = routes | {"robot-r7": "root", "robot-new": "b"}
+    del wanted["robot-r8"]
+    upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
+    await upkeep.once()
+    assert upkeep.seen.trouble is None
+    assert await socket.map_entries(await newest(socket)) == wanted
+    assert (running.directory / MAP).read_text() == map_text(wanted)
+
+
+async def test_G4_1_a_running_map_that_is_all_wrong_becomes_the_wanted_one(running: Running):
+    put_map(running.directory, map_text({f"robot-x{number}": "b" for number in range(5_000)}))
+    socket = running.start()
+    wanted = {f"robot-r{number}": SHARDS[number % 2] for number in range(5_000)}
+    await Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None).once()
+    assert await socket.map_entries(await newest(socket)) == wanted
+
+
+async def test_G4_1_a_reload_begins_with_the_file_and_the_old_workers_map_is_kept_too(running: Running):
+    socket = running.start()
+    before = await newest(socket)
+    put_map(running.directory, "robot-r2 b\n")
+    await socket.reload()
+    now = await newest(socket)
+    assert now != before
+    assert await socket.map_entries(now) == {"robot-r2": "b"}
+    await socket.do(
+        changes({"robot-r2": "b"}, {"robot-r2": "root", "robot-r3": "b"}, str(running.directory / MAP)), pid=now
+    )
+    assert await socket.map_entries(now) == {"robot-r2": "root", "robot-r3": "b"}
+    assert set(await socket.shards_up(now)) == set(SHARDS)
+    assert await socket.streams(now) == ()
+    assert await socket.refused_tokens(now) == 0
+
+
+async def test_a_socket_of_another_haproxy_is_told_and_its_map_is_left_alone(running: Running, tmp_path: Path):
+    theirs = running.start()
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    socket = MasterSocket(running.socket, ours / MAP)
+    upkeep = Upkeep(socket, ours, {"robot-x": "root"}, wrote=lambda _: None, ended=lambda _: None)
+    await upkeep.once()
+    assert "does not use" in str(upkeep.seen.trouble)
+    assert await theirs.map_entries(await newest(theirs)) == {"robot-r1": "root"}
+
+
+async def test_a_socket_that_is_not_there_or_no_haproxy_is_one_line(tmp_path: Path):
+    with pytest.raises(Unsure, match=r"HAProxy does not answer at .* \(no such file or directory\)"):
+        await MasterSocket(tmp_path / "none.sock", tmp_path / MAP).workers()
+
+    async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 hello\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_unix_server(hello, tmp_path / "smtp.sock")
+    try:
+        with pytest.raises(Unsure, match="no worker of HAProxy runs"):
+            await MasterSocket(tmp_path / "smtp.sock", tmp_path / MAP).workers()
+    finally:
+        server.close()
+
+
+async def test_a_worker_that_has_ended_is_told(running: Running):
+    socket = running.start()
+    with pytest.raises(Unsure, match="worker 1 of HAProxy has ended"):
+        await socket.map_entries(1)
