@@ -1,15 +1,17 @@
 """The state of one list-watch: its cursor, whether the cursor still holds, and the objects that a list must show."""
 
 import logging
-from collections.abc import Collection as Items
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import Enum
+from itertools import islice
 from typing import Protocol
 
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
 from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.restore_detection import DISTRUSTED, Checkpoint, are_too_many, is_foreign, newest_up_to
+from crsyncer.core.watching.revisions import Known, Revisions, number_of
 from crsyncer.core.watching.watch import EventType, ListReason, newer, version_of
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
@@ -26,20 +28,6 @@ class Rewind(Enum):
     REBUILT = "it is another cluster, and an operator has accepted it"
 
 
-class Known(Protocol):
-    """What a list-watch has to know of an object."""
-
-    @property
-    def uid(self) -> str:
-        """Its uid."""
-        ...
-
-    @property
-    def resource_version(self) -> str:
-        """The newest version of it that is known; DISTRUSTED: any that comes is newer."""
-        ...
-
-
 class Handler(Protocol):
     """Keeps the objects and the cursor of a collection, and reacts to changes, in the server's order."""
 
@@ -51,8 +39,17 @@ class Handler(Protocol):
         """The objects that are known, maybe those of other namespaces too."""
         ...
 
+    @property
+    def revisions(self) -> Revisions:
+        """The highest version of `objects`, and kept together with them."""
+        ...
+
     def members(self) -> Iterator[tuple[Key, Known]]:
         """Those of them that the collection may have."""
+        ...
+
+    def is_member(self, key: Key) -> bool:
+        """Whether a known object is one of them."""
         ...
 
     def key_of(self, raw: Json) -> Key | None:
@@ -115,6 +112,7 @@ class CollectionState:
         self.expiries = 0
         """Lists because the cursor had expired: the server was restarted, or the CRD changed."""
         self.resumes = 0
+        self._path = collection.path
         self._fingerprint = fingerprint
         self._observer = observer
         self._selective = selective
@@ -137,11 +135,9 @@ class CollectionState:
         A stored cursor counts where it is of this cluster, path and selector (S6.2).
         """
         cursor = self.handler.cursor
-        if cursor is None or self._cursor(cursor.resource_version) != replace(
-            cursor, boot=self.connection.boot, seen_uid=self._seen[0], seen_version=self._seen[1]
-        ):
+        if cursor is None or (cursor.path, cursor.fingerprint) != (self._path, self._fingerprint):
             return None
-        return cursor.resource_version
+        return cursor.resource_version if cursor.identity == self.connection.history_identity else None
 
     def set_cursor(self, resource_version: str | None) -> None:
         """Everything up to here has been delivered; None: drop the cursor."""
@@ -160,15 +156,24 @@ class CollectionState:
 
         A write's answer may show an object's version before the watch does.
         """
-        cursor = self.handler.cursor
-        versions = [known.resource_version for known in self.handler.objects.values()]
-        if cursor is not None and cursor.identity == self.connection.history_identity:
-            versions.append(cursor.resource_version)
-        return max((int(version) for version in versions if version.isdigit() and version != DISTRUSTED), default=0)
+        cursor, revisions = self.handler.cursor, self.handler.revisions
+        is_known = cursor is not None and cursor.identity == self.connection.history_identity
+        delivered = number_of(cursor.resource_version) if cursor is not None and is_known else 0
+        if revisions.bound > delivered:
+            revisions.newest(self.handler.objects)
+        return max(delivered, int(revisions.bound))
 
     def checkpoint(self) -> Checkpoint | None:
-        """The newest known object up to the cursor."""
+        """The newest known object up to the cursor, the last event's one included."""
         cursor = self.cursor() or ""
+        if not cursor.isdigit():
+            return None
+        if self.handler.revisions.bound <= number_of(self._seen[1]) <= int(cursor):
+            return newest_up_to(cursor, [self._seen])
+        newest = self.handler.revisions.newest(self.handler.objects)
+        if self.handler.revisions.bound <= int(cursor) and (newest is None or self.handler.is_member(newest)):
+            known = None if newest is None else self.handler.objects[newest]
+            return newest_up_to(cursor, [self._seen, *(() if known is None else [(known.uid, known.resource_version)])])
         members = ((known.uid, known.resource_version) for _, known in self.handler.members())
         return newest_up_to(cursor, [self._seen, *(each for each in members if each[1] != DISTRUSTED)])
 
@@ -202,9 +207,10 @@ class CollectionState:
         """How many objects are known."""
         return sum(1 for _ in self.handler.members()) if self.collection.namespace else len(self.handler.objects)
 
-    def comparable(self) -> int:
-        """How many objects a digest could find unchanged."""
-        return self.count() if self._comparable else 0
+    def are_comparable(self, least: int) -> bool:
+        """Whether there are so many objects that a digest could find unchanged."""
+        known = self.handler.members() if self.collection.namespace else iter(self.handler.objects.items())
+        return self._comparable and sum(1 for _ in islice(known, least)) == least
 
     def list_wanted(self, reason: ListReason) -> None:
         """The collection is about to be listed."""
@@ -250,7 +256,7 @@ class CollectionState:
         """Objects that a consistent list does not show are gone, unless we have made them since the list was taken."""
         self._comparable = True
         missing = self.missing(self._listed, resource_version) if consistent else []
-        versions = (self.handler.objects[key].resource_version for key in missing)
+        versions = [self.handler.objects[key].resource_version for key in missing]
         cursor, shown = self.cursor() or "", self._new_versions
         if not self._incomplete and are_too_many(versions, shown=shown, listed_at=resource_version, cursor=cursor):
             self.notice_restore()
@@ -259,8 +265,10 @@ class CollectionState:
             self.handler.absent(key)
         self._listed, self._new_versions = set(), set()
 
-    def missing(self, listed: Items[Key], listed_at: str) -> list[Key]:
-        """The known objects that a list of this resourceVersion should have shown."""
+    def missing(self, listed: AbstractSet[Key], listed_at: str) -> list[Key]:
+        """The known objects that a list of this resourceVersion should have shown. All of them are looked at."""
+        if self.handler.objects.keys() <= listed:
+            return []
         known = self.handler.members()
         return [key for key, each in known if key not in listed and not newer(each.resource_version, listed_at)]
 
@@ -320,7 +328,7 @@ class CollectionState:
     def _cursor(self, version: str) -> Cursor:
         return Cursor(
             self.connection.history_identity,
-            self.collection.path,
+            self._path,
             self._fingerprint,
             version,
             self.connection.boot,

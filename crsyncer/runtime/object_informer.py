@@ -1,12 +1,12 @@
 """Lists and watches one collection, and keeps of each object in memory what a list-watch needs: uid and version."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
 from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.pages import PageLimit
 from crsyncer.core.watching.restore_detection import DISTRUSTED
+from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import EventType, version_of
 from crsyncer.ports import Observer
 from crsyncer.runtime.collection_state import CollectionState, Rewind
@@ -44,6 +44,7 @@ class ObjectInformer:
     ) -> None:
         self.objects: dict[Key, ObjectVersion] = {}
         """Every object of the collection."""
+        self.revisions = Revisions()
         self.cursor: Cursor | None = None
         self.phase_changed = phase_changed
         self._shown = shown
@@ -65,6 +66,10 @@ class ObjectInformer:
         """Every object."""
         return iter(self.objects.items())
 
+    def is_member(self, key: Key) -> bool:
+        """Whether it is known."""
+        return key in self.objects
+
     def key_of(self, raw: Json) -> Key | None:
         """The server's own; None for an answer that is none."""
         version = version_of(raw)
@@ -84,7 +89,12 @@ class ObjectInformer:
         if event_type is EventType.DELETED or version is None:
             self.absent(key)
         else:
+            known = self.objects.get(key)
+            if known is not None:  # each object's texts are in memory once, not again for each new version
+                uid = known.uid if known.uid == version.uid else version.uid
+                version = ObjectVersion(known.key, uid, version.resource_version)
             self.objects[key] = version
+            self.revisions.saw(key, version.resource_version)
             self._shown(key, raw)
 
     def absent(self, key: Key) -> None:
@@ -99,5 +109,6 @@ class ObjectInformer:
 
     def rewound(self, how: Rewind) -> None:
         """The list that follows shows every object as it is now."""
-        self.objects = {key: replace(each, resource_version=DISTRUSTED) for key, each in self.objects.items()}
+        self.objects = {key: ObjectVersion(key, each.uid, DISTRUSTED) for key, each in self.objects.items()}
+        self.revisions.rewound()
         self._rewound(how)

@@ -98,7 +98,7 @@ class PagedList:
         Raises Unsure when there was no answer.
         """
         if not self.goes_on:
-            found = await self._by_digest() if self._state.comparable() >= _WORTH_A_DIGEST else None
+            found = await self._by_digest() if self._state.are_comparable(_WORTH_A_DIGEST) else None
             if found is not None:
                 return found
             self._state.list_begins()

@@ -25,6 +25,7 @@ from crsyncer.core.model import (
 )
 from crsyncer.core.pair.project import bears_mark, view_of
 from crsyncer.core.watching.restore_detection import DISTRUSTED
+from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import newer
 from crsyncer.engine.caching.copies import Copies
 from crsyncer.engine.caching.related_ports import Originals
@@ -37,7 +38,7 @@ class Cache:
 
     def __init__(self, policy: KindPolicy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
         self.policy = policy
-        self.views = loaded.views
+        self.views, self.revisions = loaded.views, {side: Revisions() for side in Side}
         self.records = loaded.records
         self.pending = loaded.pending
         self.tombstones = loaded.tombstones
@@ -216,6 +217,7 @@ class Cache:
         if known == view:
             return False
         self.views[side][key] = view
+        self.revisions[side].saw(key, view.resource_version)
         self._store.put_copy(side, self._resource, key, view, raw)
         if self._copies is not None:
             self._copies.saw(side, view.uid, key, former=known)
@@ -356,6 +358,7 @@ class Cache:
         if value is None:
             del body["status"]
         self.views[side][key] = view_of(body, self.policy, side, key=key, views=self.views)
+        self.revisions[side].saw(key, version)
         self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
     def is_behind(self, key: Key) -> bool:
@@ -374,6 +377,7 @@ class Cache:
         """The side may have been restored: any version that it shows from now on counts as newer (S8.3)."""
         if side is self.policy.upstream:
             self._unshown.clear()
+        self.revisions[side].rewound()
         for key, view in self.views[side].items():
             if side is self.policy.downstream and view.resource_version != DISTRUSTED:
                 self._former[key] = view.resource_version

@@ -13,6 +13,7 @@ from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.pages import PageLimit
+from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import EventType
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.reporting.recorder import Recorder
@@ -91,11 +92,20 @@ class Informer:
         """The objects of this side."""
         return self._cache.views[self.side]
 
+    @property
+    def revisions(self) -> Revisions:
+        """The highest version of this side's objects."""
+        return self._cache.revisions[self.side]
+
     def members(self) -> Iterator[tuple[Key, View]]:
         """Those of this namespace that the selector matches."""
         for key, view in self.objects.items():
             if self.namespace in ("", key.namespace) and not view.unselected:
                 yield key, view
+
+    def is_member(self, key: Key) -> bool:
+        """Whether an object of this side is of this namespace, and the selector matches it."""
+        return self.namespace in ("", key.namespace) and not self.objects[key].unselected
 
     def key_of(self, raw: Json) -> Key | None:
         """The key of the pair that an object of this side belongs to; only its metadata may be shown."""
