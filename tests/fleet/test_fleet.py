@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
-from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.names import REPLICA, SOURCE
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
 from crsyncer.fleet.domain.values import (
     Blocked,
@@ -429,3 +429,14 @@ def test_places_and_replicas_by_placement_are_known():
     assert fleet.bound["uid-all"] == 0
     fleet.object_gone(GOALS, "robot-r1", "dock")
     assert fleet.bound["uid-all"] == 0
+
+
+def test_F5_3_a_replica_that_another_placement_takes_over_concerns_the_one_that_it_leaves():
+    fleet = ready_fleet(raw_placement(robotSelectors=[{}]), raw_placement("other", robotSelectors=[{}]))
+    raw = placed(fleet)
+    fleet.object_shown(raw, GOALS)
+    moved = copy.deepcopy(raw)
+    text = moved["metadata"]["annotations"][REPLICA]
+    moved["metadata"]["annotations"][REPLICA] = text.replace("uid-all", "uid-other")
+    assert fleet.object_shown(moved, GOALS).placements == {"site/all", "site/other"}
+    assert (fleet.bound["uid-all"], fleet.bound["uid-other"]) == (0, 1)

@@ -309,6 +309,7 @@ class Fleet:
             change.add(self._source(SourceKey(resource, *place), None))
         if (old := self.rows.get(key)) is not None:
             self.bound[old.marks.placement] -= not old.terminating
+            change.add(self._of_row(key, old))  # the placement that it leaves may wait for that (F5.3)
         self.bound[row.marks.placement] += not row.terminating
         self.rows[key], self._places[resource][place] = row, key
         self.rows_by_robot[key.robot].add(key)
