@@ -23,6 +23,7 @@ from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.adapters.systemd import ServiceManager
+from crsyncer.agent_ports import SecretStore
 from crsyncer.console.operators.control_commands import ControlCommands, changes
 from crsyncer.console.screens.gather import gather
 from crsyncer.console.screens.reasons import CODES
@@ -35,7 +36,6 @@ from crsyncer.engine.reporting.event_publisher import EventPublisher
 from crsyncer.engine.reporting.liveness import progress
 from crsyncer.engine.reporting.robot_reporter import RobotReporter
 from crsyncer.errors import ConfigError
-from crsyncer.ports import SecretStore
 from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)

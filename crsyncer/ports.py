@@ -1,24 +1,11 @@
-"""The protocols that runtime and engine need, and that the adapters implement."""
+"""The protocols that the runtime needs for one API server, and that the adapters implement."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from crsyncer.core.model import (
-    Cursor,
-    FinalizerRow,
-    Json,
-    Key,
-    Loaded,
-    Pending,
-    Record,
-    ReferenceRow,
-    Side,
-    Source,
-    Tombstone,
-    View,
-)
+from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 
 
@@ -100,80 +87,8 @@ class MetaStore(Protocol):
         ...
 
 
-class Store(Protocol):
-    """The state on disk. Writes are buffered at once and committed together; reads see the buffered writes (S6)."""
-
-    async def load(self, resource: str, *, only_outbox: bool = False) -> Loaded:
-        """Everything known about one kind, or only what waits in its outbox: statuses and finalizers."""
-        ...
-
-    async def body(self, side: Side, resource: str, key: Key) -> Json | None:
-        """The newest stored copy of an object, without managedFields."""
-        ...
-
-    def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
-        """Remember an object as seen on a side."""
-        ...
-
-    def drop_copy(self, side: Side, resource: str, key: Key) -> None:
-        """Forget an object."""
-        ...
-
-    def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
-        """Move a cursor, in the same transaction as everything put before; None forgets it."""
-        ...
-
-    def put_record(self, resource: str, key: Key, record: Record | None) -> None:
-        """Set (or remove) the record of a pair."""
-        ...
-
-    def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
-        """Set (or remove) the outbox row of an object."""
-        ...
-
-    def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
-        """Record upstream's deletion, or that it has been carried out."""
-        ...
-
-    def put_finalizer(self, resource: str, key: Key, row: FinalizerRow | None) -> None:
-        """Set (or remove) the row of the finalizer that an upstream object has, or may have."""
-        ...
-
-    async def load_references(self, resource: str) -> dict[Source, ReferenceRow]:
-        """What primaries refer to of a kind of related objects."""
-        ...
-
-    def put_reference(self, resource: str, source: Source, row: ReferenceRow | None) -> None:
-        """Set or remove what a primary refers to of a kind; `forget_kind` leaves it."""
-        ...
-
-    def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
-        """Drop copies, cursors, records and tombstones of a kind that is not ours any more."""
-        ...
-
-    def get_meta(self, name: str) -> Any:
-        """A small JSON value, such as a side's identity; None when it was never set."""
-        ...
-
-    def put_meta(self, name: str, value: Any) -> None:
-        """Set a small JSON value."""
-        ...
-
-    async def durable(self) -> None:
-        """Return when everything put so far is on disk, or when the store has reported a failing disk."""
-        ...
-
-
-class SecretStore(Store, Protocol):
-    """The store of what is sensitive: no body and no status of it is ever on disk (C5.6)."""
-
-    def forget_bodies(self, resource: str) -> None:
-        """Have no body of a kind in memory any more."""
-        ...
-
-
 class Observer(Protocol):
-    """Counts events of runtime and engine, for status and metrics. Every call is cheap and never fails."""
+    """Counts what happens to a connection and its list-watches, for metrics. Every call is cheap and never fails."""
 
     def relist(self, connection: str, resource: str, reason: str) -> None:
         """A full list was started."""
@@ -185,21 +100,6 @@ class Observer(Protocol):
 
     def event(self, connection: str, resource: str, event_type: str) -> None:
         """A watch delivered an event."""
-        ...
-
-    def write(self, side: Side, resource: str, verb: str, result: str) -> None:
-        """A write was answered; `result`: done or the error.
-
-        Verbs: create, update, delete, status, finalizer, and content for a failure of one of the first three.
-        """
-        ...
-
-    def noop(self) -> None:
-        """A look at a pair found nothing to do."""
-        ...
-
-    def latency(self, direction: str, seconds: float) -> None:
-        """From an event's arrival to the acknowledged write. `direction`: spec, status."""
         ...
 
     def reconnect(self, connection: str, reason: str) -> None:

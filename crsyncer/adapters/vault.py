@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.store.statedir import DIGEST_KEY, sync_names
+from crsyncer.agent_ports import Store
 from crsyncer.core.content.shape import bare
 from crsyncer.core.model import (
     Cursor,
@@ -24,7 +25,6 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
-from crsyncer.ports import Store
 
 log = logging.getLogger(__name__)
 

@@ -116,7 +116,7 @@ class DoorApp:
             keeping = self._keeping = Keeping(settings, clusters, haproxy, upkeep)
             watch = RobotsWatch(
                 clusters[ROOT],
-                self._metrics.connections,  # type: ignore[arg-type]
+                self._metrics.connections,
                 changed=lambda labels: upkeep.want(routes(labels, clusters)),
             )
             async with self._serve(settings, clusters, upkeep, keeping, watch), asyncio.TaskGroup() as tasks:

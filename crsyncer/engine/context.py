@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from crsyncer.agent_ports import EngineObserver, SecretStore, Store
 from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.holds.hold_list import Holds
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -10,7 +11,6 @@ from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.other_agents import DuplicateAgents
 from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
 from crsyncer.engine.reporting.recorder import Recorder
-from crsyncer.ports import Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 
@@ -27,7 +27,7 @@ class EngineContext:
     connections: dict[Side, Connection]
     dispatchers: dict[Side, Dispatcher[Key]]
     store: Store
-    observer: Observer
+    observer: EngineObserver
     holds: Holds
     other_agents: DuplicateAgents
     recorder: Recorder

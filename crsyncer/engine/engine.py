@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from crsyncer.agent_ports import EngineObserver, SecretStore, Store
 from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.holds.hold_list import Holds
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -18,7 +19,7 @@ from crsyncer.engine.kinds.kind_entry import probe_calls
 from crsyncer.engine.kinds.kinds import Kinds
 from crsyncer.engine.pairs.hold_driver import ISSUED
 from crsyncer.engine.reporting.recorder import Recorder
-from crsyncer.ports import Cluster, Observer, SecretStore, Store
+from crsyncer.ports import Cluster
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
@@ -38,7 +39,7 @@ class Engine:
         clusters: Mapping[Side, Cluster],
         *,
         store: Store,
-        observer: Observer,
+        observer: EngineObserver,
         robot: str,
         namespaces: Namespaces,
         watch_timeout: int,
@@ -69,6 +70,7 @@ class Engine:
                 clock=clock,
                 boot=boot if side is Side.ROBOT else "",
                 admit=self.confinement.check if require_confinement and side is Side.CLOUD else None,
+                or_accept=f", or accept the new cluster with: crsyncer holds release {side}",
             )
             for side in Side
         }

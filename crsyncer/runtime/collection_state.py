@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from enum import Enum
+from enum import Enum, StrEnum
 from itertools import islice
 from typing import Protocol
 
@@ -212,7 +212,7 @@ class CollectionState:
         known = self.handler.members() if self.collection.namespace else iter(self.handler.objects.items())
         return self._comparable and sum(1 for _ in islice(known, least)) == least
 
-    def list_wanted(self, reason: ListReason) -> None:
+    def list_wanted(self, reason: StrEnum) -> None:
         """The collection is about to be listed."""
         self.relists += 1
         self.expiries += reason is ListReason.EXPIRED

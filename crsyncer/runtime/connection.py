@@ -55,7 +55,8 @@ class Connection:
     lists at hand, and last one that every server answers. `crds` returns the names of the CRDs whose uids may identify
     the cluster. `clock` is Unix time in seconds. `boot` identifies the present boot of the server's machine; "" where
     it is not known (S8.4). `admit` raises NotAllowed where the server must not be used with these credentials.
-    `gate` is called right before each request that writes; what it raises goes up, and nothing is sent.
+    `gate` is called right before each request that writes; what it raises goes up, and nothing is sent. `or_accept`
+    ends the hint about another cluster: how an operator accepts it (`accept_identity`).
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Connection:
         boot: str = "",
         admit: Callable[[Send], Awaitable[None]] | None = None,
         gate: Callable[[Call], None] | None = None,
+        or_accept: str = "",
     ) -> None:
         self.name = name
         self.boot = boot
@@ -101,6 +103,7 @@ class Connection:
         self._probe_calls = probe_calls
         self._admit = admit
         self._gate = gate
+        self._or_accept = or_accept
         self._probe = Probe(self._send)
         self._complete = True
         """Whether the last probe showed all that the server can show; if not, `wait_probed` waits for the next."""
@@ -284,7 +287,7 @@ class Connection:
             self._down(
                 ConnectionState.IDENTITY_CHANGED,
                 f"this is another cluster than before ({self.identity.found}, was {self.identity.strongest})",
-                "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + self.name,
+                "point the kubeconfig back" + self._or_accept,
             )
             return False
         if self._admit is not None:

@@ -28,6 +28,8 @@ from crsyncer.core.watching.watch import (
     Relist,
     Rewatch,
     WatchStep,
+    is_shared,
+    keeps_cursor,
     read_answer,
     read_line,
 )
@@ -90,7 +92,7 @@ class ListWatch:
         self._opened_at = math.inf
         """When the watch of this round was opened, in event loop time."""
         self._failures = 0
-        self._reason = ListReason.FIRST
+        self._reason: StrEnum = ListReason.FIRST
         self._may_be_restored = True
         """Whether the cluster may have been restored since the last list or watch."""
         self._cut_short = False
@@ -110,7 +112,7 @@ class ListWatch:
         self._interrupt = asyncio.Event()
         self._callers: list[asyncio.Future[None]] = []
 
-    async def fresh_list(self, reason: ListReason) -> None:
+    async def fresh_list(self, reason: StrEnum) -> None:
         """Return when a consistent list that began after this call has been delivered.
 
         Raises Unsure when the server did not answer, NotServed when the collection is not served, NotAllowed when the
@@ -190,11 +192,11 @@ class ListWatch:
                 self._reason = reason
                 if reason is ListReason.RESTORED:
                     self._interrupt.clear()  # it may come from another collection, and is no hurry either
-                if self._interrupt.is_set() or reason.keeps_cursor:
+                if self._interrupt.is_set() or keeps_cursor(reason):
                     self._list_due = True  # the cursor stays: if the list fails, the next round tries it again
                 else:
                     self.state.set_cursor(None)
-                if not self._interrupt.is_set() and self._failures == 0 and reason.is_shared:
+                if not self._interrupt.is_set() and self._failures == 0 and is_shared(reason):
                     await self._pause(_SPREAD_SECONDS * chance())
                 if not self._interrupt.is_set() and not refused:
                     await self._back_off(self._failures > 0)
@@ -226,7 +228,7 @@ class ListWatch:
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
             self._list_due = self.connection.revision == 0
         wanted, self._list_due = self._list_due or bool(self._callers), False
-        is_checked = wanted and self._reason.keeps_cursor  # the resume check is what asked for this list
+        is_checked = wanted and keeps_cursor(self._reason)  # the resume check is what asked for this list
         if (self._may_be_restored or self._cut_short) and not is_checked:
             # Also before a list, whoever needs it: a list of a restored cluster may look like one of our history.
             obstacle = await self._resume_obstacle()
@@ -371,7 +373,7 @@ class ListWatch:
         finally:
             timer.cancel()
 
-    def _ask_for_list(self, reason: ListReason) -> None:
+    def _ask_for_list(self, reason: StrEnum) -> None:
         self.paged_list.begin_anew()
         self._reason = reason
         self._interrupt.set()

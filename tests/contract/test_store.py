@@ -9,8 +9,8 @@ import pytest
 
 from crsyncer.adapters.store import store as store_module
 from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.agent_ports import Store
 from crsyncer.core.model import FinalizerRow, Record, ReferenceRow, Side, Tombstone
-from crsyncer.ports import Store
 from tests.adapters.store_kit import GOALS, body, cursor, key, pending, view
 from tests.model.disk import Disk, Memory
 from tests.model.world import World

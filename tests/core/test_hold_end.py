@@ -2,10 +2,10 @@
 
 import pytest
 
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.hold_list import KIND_MISSING, RESTORED
 from crsyncer.core.holds.hold_steps import Conclude, Idle, List
 from crsyncer.core.model import Side
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.errors import Unsure
 from tests.core.hold_bench import (
     CONFIRMED,
@@ -45,7 +45,7 @@ def test_S5_5a_only_a_list_made_after_the_kind_is_back_ends_the_hold(found):
     bench.freshness(Side.CLOUD, STORED)
     bench.freshness(Side.CLOUD, found)
     bench.machine._crd_due = False
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, AgentListReason.KIND_BACK)]
     assert isinstance(bench.next(Unsure("cut")), Idle)
     assert bench.holds.kind_missing
 
@@ -56,7 +56,7 @@ def test_S5_5a_discovery_that_could_be_read_and_is_forbidden_now_says_nothing():
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
     assert bench.next() == bench.ask
-    assert bench.next([UNKNOWN, crd("u")]) == List(Side.ROBOT, ListReason.KIND_BACK)
+    assert bench.next([UNKNOWN, crd("u")]) == List(Side.ROBOT, AgentListReason.KIND_BACK)
     bench = Bench(known=("", ""))
     bench.machine.discovery_shown(SERVED[1])
     bench.machine.phase_changed(missing=True)
@@ -72,9 +72,9 @@ def test_S5_5_copies_that_a_list_lacks_stay_held_each_for_itself():
     assert [bench.next(), bench.next([DYING, crd("u")])] == [bench.ask, Conclude(None)]
     bench.machine.wanted.clear()
     assert bench.next() == bench.ask
-    assert bench.next([SERVED, crd("u")]) == List(Side.ROBOT, ListReason.KIND_BACK)
+    assert bench.next([SERVED, crd("u")]) == List(Side.ROBOT, AgentListReason.KIND_BACK)
     bench.freshness(Side.ROBOT, CONFIRMED)
-    assert bench.next() == List(Side.CLOUD, ListReason.KIND_BACK)
+    assert bench.next() == List(Side.CLOUD, AgentListReason.KIND_BACK)
     bench.upstream[B] = view()
     bench.freshness(Side.CLOUD, CONFIRMED)
     bench.machine._crd_due = False
@@ -90,9 +90,9 @@ def test_S5_5_the_hold_goes_on_when_a_side_is_lost_again_before_both_are_listed(
     bench = Bench()
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.ROBOT, ListReason.KIND_BACK)]
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.ROBOT, AgentListReason.KIND_BACK)]
     bench.freshness(Side.ROBOT, CONFIRMED)
-    assert bench.next() == List(Side.CLOUD, ListReason.KIND_BACK)
+    assert bench.next() == List(Side.CLOUD, AgentListReason.KIND_BACK)
     bench.freshness(Side.CLOUD, CONFIRMED)
     bench.machine._crd_due = False
     if how == "lost again":
@@ -110,7 +110,7 @@ def test_S5_5_a_hold_that_a_human_releases_while_the_kind_is_asked_for_is_over()
     bench.machine.phase_changed(missing=False)
     assert bench.next() == bench.ask
     bench.holds.release(KIND_MISSING.reason, {A, B}, absent={A, B}, now=8.0)
-    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, ListReason.KIND_BACK)
+    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, AgentListReason.KIND_BACK)
     assert bench.next() == Idle(None)
     assert bench.holds.keeps(A) is bench.holds.keeps(B) is None
 
@@ -120,7 +120,7 @@ def test_S5_5_of_several_namespaces_all_have_to_be_listed():
     bench.listed()
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, AgentListReason.KIND_BACK)]
     bench.freshness(Side.CLOUD, CONFIRMED | RESUMED)
     assert isinstance(bench.next(), Idle)
     assert bench.holds.kind_missing

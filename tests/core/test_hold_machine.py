@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.hold_list import KIND_MISSING, MASS_DELETION
 from crsyncer.core.holds.hold_steps import Ask, Conclude, Idle, List, Pause, ProveCluster
 from crsyncer.core.model import Key, Side, Tombstone
 from crsyncer.core.pair.actions import Until, Wait
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.errors import NotAllowed, NotServed, Unsure
 from tests.core.hold_bench import (
     CONFIRMED,
@@ -27,7 +27,7 @@ from tests.core.hold_bench import (
 )
 
 DONE = Conclude(None)
-LIST = List(Side.CLOUD, ListReason.VERIFY)
+LIST = List(Side.CLOUD, AgentListReason.VERIFY)
 MANY = tuple(Key("default", f"g{number}") for number in range(10))
 
 
@@ -302,7 +302,7 @@ def test_S5_5_another_crd_is_another_kind():
     assert (bench.machine.crd, bench.machine.cursors_expired) == (("cluster", ""), True)
     assert bench.holds.kind_missing
     assert bench.held() == []
-    assert bench.next([SERVED, crd("new")]) == List(Side.ROBOT, ListReason.KIND_BACK)
+    assert bench.next([SERVED, crd("new")]) == List(Side.ROBOT, AgentListReason.KIND_BACK)
     assert bench.machine.crd == ("cluster", "new")
 
 

@@ -15,6 +15,8 @@ from crsyncer.core.watching.watch import (
     Missing,
     Relist,
     Rewatch,
+    is_shared,
+    keeps_cursor,
     listed_at,
     newer,
     probe_wait,
@@ -171,5 +173,5 @@ def test_S6_2_versions_are_compared_as_numbers_and_anything_else_is_never_newer(
 
 
 def test_S9_2_a_reason_of_a_list_says_who_else_lists_and_whether_the_cursor_may_be_right():
-    assert {reason for reason in ListReason if reason.is_shared} == {"expired", "unproven", "restored"}
-    assert {reason for reason in ListReason if reason.keeps_cursor} == {"unproven", "unverified"}
+    assert {reason for reason in ListReason if is_shared(reason)} == {"expired", "unproven", "restored"}
+    assert {reason for reason in ListReason if keeps_cursor(reason)} == {"unproven", "unverified"}

@@ -14,8 +14,8 @@ import pytest
 
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.adapters.vault import Vault
+from crsyncer.agent_ports import Store
 from crsyncer.core.model import Cursor, FinalizerRow, Key, Pending, Record, Side, Tombstone, View
-from crsyncer.ports import Store
 from tests.leaks.search import search
 from tests.leaks.secrets import secrets_in
 

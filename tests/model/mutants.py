@@ -38,7 +38,7 @@ MUTANTS = (
            "elif now >= noted + interval:", "elif True:",
            noticed_by="a_storm_is_one_event_and_few_rows_in_the_store"),
     Mutant("a watch that resumed shows that a kind is back", HoldMachine._find_return,
-           "yield from self._get(List(self._policy.upstream, ListReason.KIND_BACK))", "pass",
+           "yield from self._get(List(self._policy.upstream, AgentListReason.KIND_BACK))", "pass",
            noticed_by="S5_5a_a_deletion_behind_a_gateway_that_lost_its_way_is_held_until_a_human_releases_it"),
     Mutant("a delete without the uid", object_calls.delete,
            '{"uid": uid, "resourceVersion": resource_version}', '{"resourceVersion": resource_version}',

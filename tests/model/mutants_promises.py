@@ -73,7 +73,7 @@ PROMISES = (
     Mutant(
         "a list that somebody asks for is taken before the history is looked at",
         ListWatch._round,
-        "is_checked = wanted and self._reason.keeps_cursor",
+        "is_checked = wanted and keeps_cursor(self._reason)",
         "is_checked = wanted",
         "restored",
         "was lost by a restore",

@@ -81,6 +81,6 @@ MUTANTS = (
            "not await informer.listwatch.paged_list.agrees()", "True",
            noticed_by="S4_8_S9_4_an_audit_that_finds_nothing_lists_versions_and_writes_nothing"),
     Mutant("an audit finds something and does nothing", Auditor._audit,
-           "await informer.listwatch.fresh_list(ListReason.AUDIT)", "pass",
+           "await informer.listwatch.fresh_list(AgentListReason.AUDIT)", "pass",
            noticed_by="S4_8_S9_4_an_audit_finds_what_the_watch_has_not_shown"),
 )

@@ -37,7 +37,7 @@ MUTANTS = (
            noticed_by="S5_5a_what_is_held_for_a_missing_kind_is_released_for_good"),
     Mutant("a kind that is released while it is missing is not listed", HoldDriver.release,
            "informer.state.forget_cursor()\n"
-           "        self._informer_set.request_list(self._upstream, ListReason.RELEASED)", "pass",
+           "        self._informer_set.request_list(self._upstream, AgentListReason.RELEASED)", "pass",
            noticed_by="S5_5a_what_is_released_while_its_kind_is_missing_comes_back_with_the_kind"),
     Mutant("a release takes what a watch shows again for absent", HoldDriver.release,
            "and unwatched:", ":",

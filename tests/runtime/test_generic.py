@@ -1,4 +1,4 @@
-"""The runtime knows one API server, named by text: no sides, no policy, and two methods of the store."""
+"""The runtime knows one API server, named by text: no sides, no policy, no command, two methods of the store."""
 
 import ast
 from pathlib import Path
@@ -21,3 +21,5 @@ def test_a_module_of_the_runtime_uses_nothing_of_a_pair_of_clusters(path: Path) 
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module in ALLOWED:
             assert {name.name for name in node.names} <= ALLOWED[node.module]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert "crsyncer holds" not in node.value, "a command is named by whoever builds the connection"

@@ -19,11 +19,11 @@ from crsyncer.console.screens.report import (
 )
 from crsyncer.console.screens.stopped import missing_rows, notes
 from crsyncer.core.content.object_content import digest
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.hold_list import DELETION_HOLDS, HeldGroup
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.pair.actions import HoldReason
 from crsyncer.core.reports.text import duration, rfc3339
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.kinds import Kinds
@@ -266,7 +266,7 @@ class ControlCommands:
             run[resource] = result
 
     async def _compare(self, kind: Kind, run: _Resync) -> None:
-        await kind.relist(ListReason.RESYNC, *Side)
+        await kind.relist(AgentListReason.RESYNC, *Side)
         run[kind.policy.resource] = ("comparing", None)
         kind.audit()
         # Differences are also written before the resync is done, unless other changes keep the kind busy.

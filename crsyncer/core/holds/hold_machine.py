@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Generator, Set
 from typing import Any
 
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.deletion_holds import NO_TOMBSTONE, DeletionHolds
 from crsyncer.core.holds.deletion_rate import DeletionRate
 from crsyncer.core.holds.hold_list import KIND_MISSING, MASS_DELETION
@@ -28,7 +29,6 @@ from crsyncer.core.reports.text import count
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.backoff import UNSERVED, Backoff
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.errors import NotServed, SyncError, Unsure
 
 _ROUND_SECONDS = 0.25
@@ -232,7 +232,7 @@ class HoldMachine:
         """Have upstream listed; raises Unsure or NotAllowed when there was no list (S10)."""
         yield Pause(max(0.0, self._list_at - self._now))
         try:
-            yield from self._get(List(self._policy.upstream, ListReason.VERIFY))
+            yield from self._get(List(self._policy.upstream, AgentListReason.VERIFY))
         except NotServed:
             self._kind_gone()
             return KIND_MISSING
@@ -329,8 +329,8 @@ class HoldMachine:
         if served is Served.UNKNOWN and self._discovery_readable:
             raise Unsure("discovery could be read before, and is forbidden now")
         if not self._is_complete(self._policy.downstream):
-            yield from self._get(List(self._policy.downstream, ListReason.KIND_BACK))
-        yield from self._get(List(self._policy.upstream, ListReason.KIND_BACK))
+            yield from self._get(List(self._policy.downstream, AgentListReason.KIND_BACK))
+        yield from self._get(List(self._policy.upstream, AgentListReason.KIND_BACK))
         return not self.missing and all(map(self._is_complete, Side))
 
     def _get(self, step: Ask | List | ProveCluster) -> Generator[HoldStep, Any, Any]:

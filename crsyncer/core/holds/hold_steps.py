@@ -4,9 +4,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.model import Side
 from crsyncer.core.requests.calls import Call
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.errors import SyncError
 
 
@@ -37,7 +37,7 @@ class List:
     """Have a side listed, freshly and consistently."""
 
     side: Side
-    reason: ListReason
+    reason: AgentListReason
 
 
 @dataclass(frozen=True, slots=True)

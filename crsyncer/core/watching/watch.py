@@ -30,7 +30,10 @@ class EventType(StrEnum):
 
 
 class ListReason(StrEnum):
-    """Why a collection is listed although a watch is cheaper; the values are labels of `crsyncer_relists_total`."""
+    """Why a list-watch lists although a watch is cheaper; the values are labels of `crsyncer_relists_total`.
+
+    Whoever has a collection listed on request has reasons of their own.
+    """
 
     FIRST = "first"
     EXPIRED = "expired"
@@ -45,34 +48,20 @@ class ListReason(StrEnum):
     """The robot has booted, and its server may have lost its last writes (S8.4)."""
     INCONSISTENT = "inconsistent"
     """The last list was of two moments, and so proves no absence (S9.4)."""
-    VERIFY = "verify"
-    """Deletions have to be verified (S5.5)."""
-    KIND_BACK = "kind-back"
-    """The kind is back, and a list has to show with which objects (S5.5a)."""
-    RELEASED = "released"
-    """A human has released the copies of a kind that was missing (S5.5a)."""
-    ORPHAN = "orphan"
-    """Objects of copies are not known, and a resumed watch does not prove that they are absent (S5)."""
-    OUTBOX = "outbox"
-    """Statuses from the store have to be compared with the copies (S4.1)."""
-    AUDIT = "audit"
-    """An audit has found a difference (S4.8)."""
-    SELECTION = "selection"
-    """The selection of a kind was edited, and lists have to show which copies have no selected original (C1.7)."""
-    RELATED = "related"
-    """Many related objects are wanted that are not known yet (C5)."""
-    RESYNC = "resync"
-    """An operator asks for it."""
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether the reason comes from the server, and so to all its clients at the same time."""
-        return self in (ListReason.EXPIRED, ListReason.UNPROVEN, ListReason.RESTORED)
 
-    @property
-    def keeps_cursor(self) -> bool:
-        """Whether the cursor may be right, and only could not be confirmed by a resume check."""
-        return self in (ListReason.UNPROVEN, ListReason.NO_REVISION)
+_SHARED = frozenset({ListReason.EXPIRED, ListReason.UNPROVEN, ListReason.RESTORED})
+_KEEP_CURSOR = frozenset({ListReason.UNPROVEN, ListReason.NO_REVISION})
+
+
+def is_shared(reason: StrEnum) -> bool:
+    """Whether the reason for a list comes from the server, and so to all its clients at the same time."""
+    return reason in _SHARED
+
+
+def keeps_cursor(reason: StrEnum) -> bool:
+    """Whether the cursor may be right in spite of a list, and only could not be confirmed by a resume check."""
+    return reason in _KEEP_CURSOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +88,7 @@ class Relist:
     1.36: `too old resource version: 5 (205)`). It stays the same while there are few writes; a restart changes it.
     """
 
-    reason: ListReason
+    reason: StrEnum
     oldest: str = ""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.content.object_content import key_of, touched
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import meta_name
@@ -30,7 +31,6 @@ from crsyncer.core.watching.watch import newer
 from crsyncer.engine.caching.copies import Copies
 from crsyncer.engine.caching.related_ports import Originals
 from crsyncer.engine.pairs.generations import with_generation
-from crsyncer.ports import Store
 
 
 class Cache:

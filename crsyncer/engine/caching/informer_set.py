@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from enum import StrEnum
 from typing import Any
 
 from crsyncer.core.model import Freshness, Side
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.caching.informer import Informer
 from crsyncer.errors import SyncError
@@ -35,17 +35,17 @@ class InformerSet:
         """Whether all of a side has been listed."""
         return self.freshnesses(side) == {Freshness.CONFIRMED}
 
-    async def fresh(self, reason: ListReason, *sides: Side) -> None:
+    async def fresh(self, reason: StrEnum, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
         await asyncio.gather(*(each.listwatch.fresh_list(reason) for each in self.informers if each.side in sides))
 
-    def request_list(self, side: Side, reason: ListReason) -> None:
+    def request_list(self, side: Side, reason: StrEnum) -> None:
         """Have a side listed, one list at a time: a resumed watch shows neither absences nor when it is up to date."""
         running = self._running.get(side)
         if running is None or running.done():
             self._running[side] = self._spawn(self._try(side, reason))
 
-    async def _try(self, side: Side, reason: ListReason) -> None:
+    async def _try(self, side: Side, reason: StrEnum) -> None:
         try:
             await self.fresh(reason, side)
         except SyncError as error:

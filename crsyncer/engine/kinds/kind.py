@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from crsyncer.core.content.object_content import stamp_of
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.hold_list import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
@@ -175,7 +176,7 @@ class Kind:
         self.reconciler.outbox.revive(key)
         self.reconciler.enqueue(key)
 
-    async def relist(self, reason: ListReason, *sides: Side) -> None:
+    async def relist(self, reason: AgentListReason, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
         await self._informer_set.fresh(reason, *sides)
 
@@ -339,7 +340,7 @@ class Kind:
         elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self._informer_set.freshnesses(
             downstream
         ):
-            self._informer_set.request_list(downstream, ListReason.OUTBOX)
+            self._informer_set.request_list(downstream, AgentListReason.OUTBOX)
 
     def _rewound(self, side: Side, how: Rewind) -> None:
         """A side was restored or rebuilt, or has booted (S8.3, S5.5c).
@@ -396,4 +397,4 @@ class Kind:
         """The copy's object may be gone or newer, and a resumed watch does not tell: list once for all such copies."""
         self._end_restore(settled=key)
         if self.cache.freshness(self.policy.upstream, key.namespace) is Freshness.RESUMED:
-            self._informer_set.request_list(self.policy.upstream, ListReason.ORPHAN)
+            self._informer_set.request_list(self.policy.upstream, AgentListReason.ORPHAN)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Pending, Side
 from crsyncer.core.pair import object_calls
@@ -10,7 +11,6 @@ from crsyncer.core.reports.facts import KIND_RULES, Action, Fact
 from crsyncer.core.requests import calls
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.negotiation import Disagreement
-from crsyncer.ports import Store
 from crsyncer.runtime.listwatch import Phase
 
 _NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)

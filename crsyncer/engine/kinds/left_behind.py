@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from crsyncer.core.content.object_content import has_sound_texts, key_of, stamp_of
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.kinds.endpoint import Endpoint
 from crsyncer.core.kinds.naming import original_in
 from crsyncer.core.model import Freshness, Gap, Json, Key
@@ -25,7 +26,6 @@ from crsyncer.core.requests import calls
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.pages import FIRST
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces
@@ -103,7 +103,7 @@ class LeftBehind:
         if counting:
             incomplete = [side for side in self._context.connections if not self._informer_set.is_complete(side)]
             if incomplete:
-                await self._informer_set.fresh(ListReason.SELECTION, *incomplete)
+                await self._informer_set.fresh(AgentListReason.SELECTION, *incomplete)
         if counting or any(view.unselected for view in self._holds.copies.values()):
             await self._find_unselected()
         for place in list(self._places.places):

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.projection import discovered
 from crsyncer.core.kinds.version_choice import choose_version
 from crsyncer.core.model import Json
 from crsyncer.core.requests import calls
-from crsyncer.ports import Reply, Send, Store
+from crsyncer.ports import Reply, Send
 from crsyncer.runtime.discovery import ask
 
 UNKNOWN = "waiting"

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.content.shape import bare, signature_name
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Loaded, Record, Side
 from crsyncer.core.pair.project import view_of
-from crsyncer.ports import Store
 
 _UNDER_WAY = "under way"
 """Some of the views may be of the new shape: also the former one has to be applied to all of them."""

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import random
 
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.watching.queue import Priority
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.pairs.reconciler import Reconciler
@@ -52,5 +52,5 @@ class Auditor:
                     informer.side,
                     self._cache.policy.resource,
                 )
-                await informer.listwatch.fresh_list(ListReason.AUDIT)
+                await informer.listwatch.fresh_list(AgentListReason.AUDIT)
         self.audit(Priority.AUDIT)

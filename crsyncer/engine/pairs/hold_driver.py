@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, assert_never
 
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.deletion_holds import DeletionHolds
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.holds.hold_machine import HoldMachine
@@ -17,7 +18,6 @@ from crsyncer.core.pair.actions import HoldReason
 from crsyncer.core.requests.answers import is_inconclusive
 from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.backoff import capped
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
@@ -144,7 +144,7 @@ class HoldDriver:
             # The objects may come back with the kind: a list has to show which.
             for informer in self._informer_set.on(self._upstream):
                 informer.state.forget_cursor()
-            self._informer_set.request_list(self._upstream, ListReason.RELEASED)
+            self._informer_set.request_list(self._upstream, AgentListReason.RELEASED)
         else:
             absent = {key for key in keys if self._cache.observe(self._upstream, key).found is Gap.ABSENT}
         with self.event() as machine:

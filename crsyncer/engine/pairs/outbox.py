@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.content.object_content import digest, map_generation, note_observed
 from crsyncer.core.content.shape import MutationFailed, bare
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -23,7 +24,6 @@ from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.pairs.status_writer import StatusWriter
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.errors import Conflict, Never, SyncError, Unsure
-from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
 
 _SUSPECT_SECONDS = 60.0

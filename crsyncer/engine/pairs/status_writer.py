@@ -3,13 +3,14 @@
 from http import HTTPStatus
 from typing import Any
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, View
 from crsyncer.core.pair import object_calls
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.answers import judge
 from crsyncer.errors import Conflict, NotAllowed
-from crsyncer.ports import Reply, Store
+from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Key, Loaded, Side
 from crsyncer.core.pair.finalizer_calls import KeptObject, remove_finalizer, remove_finalizer_at
@@ -14,7 +15,7 @@ from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
 from crsyncer.errors import NotServed, SyncError
-from crsyncer.ports import Reply, Store
+from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 
 KINDS = "finalizers"

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from itertools import accumulate
 from typing import assert_never
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.content.annotations import DRIFT
 from crsyncer.core.content.object_content import differences, key_of, labels, stamp_of
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -20,7 +21,7 @@ from crsyncer.core.requests import calls
 from crsyncer.core.requests.answers import judge, shown
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.errors import Conflict, NameTaken, Never, NoStatus, NotAllowed, StatusRejected
-from crsyncer.ports import Reply, Store
+from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 
 log = logging.getLogger(__name__)

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.content.selector import Selector
 from crsyncer.core.kinds.related_entry import RelatedEntry
 from crsyncer.core.model import EntryId, Key, ReferenceRow, Source
 from crsyncer.core.related.relate import References, Selection
-from crsyncer.ports import Store
 
 
 class ReferenceTable:

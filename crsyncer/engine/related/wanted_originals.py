@@ -12,11 +12,11 @@ from collections.abc import Callable, Set
 
 from crsyncer.core.content.marks import UPSTREAM_CLUSTER
 from crsyncer.core.content.selector import Selector
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.kinds.related_entry import RelatedEntry
 from crsyncer.core.model import EntryId, Json, Key, ReferenceRow, Side, Source, Tombstone
 from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.related.relate import NO_REFERENCES, References, Selection
-from crsyncer.core.watching.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.related.failing_originals import FailingOriginals
@@ -344,7 +344,7 @@ class WantedOriginals:
                     await self._fetch_first(kind, batch[0])
                 else:
                     self._selections.list_begins()
-                    await kind.relist(ListReason.RELATED, policy.upstream)
+                    await kind.relist(AgentListReason.RELATED, policy.upstream)
                     for key in batch:
                         self._found_out(kind, key)
                     self._selections.list_ended()

@@ -50,7 +50,7 @@ class FleetController:
             SHARD,
             cluster=cluster,
             store=store,
-            observer=observer,  # type: ignore[arg-type]
+            observer=observer,
             probe_calls=self._probe_calls,
             crds=dict,
             clock=clock,

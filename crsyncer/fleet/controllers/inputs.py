@@ -224,7 +224,7 @@ class Inputs:
             listed=listed,
             phase_changed=phase_changed,
             rewound=lambda how: self._rewound(name, how),
-            observer=self.state.observer,  # type: ignore[arg-type]
+            observer=self.state.observer,
         )
         return informer
 
