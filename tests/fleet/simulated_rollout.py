@@ -67,6 +67,8 @@ class SimulatedRollout:
         self.reports = Reports(robots_namespace="default")
         self._told: dict[str, int] = {}
         """The content of which a robot was told last."""
+        self._reported: dict[str, Report] = {}
+        self._judged: Any = None
         self._writing: set[int] = set()
         self._timer: float | None = None
         for robot in self.robots.values():
@@ -192,7 +194,7 @@ class SimulatedRollout:
             ready=robot.is_ready,
             labels=dict(robot.labels),
         )
-        self._told[name] = self.content
+        self._told[name], self._reported[name] = self.content, tally.report
         self.progress.tell(name, tally)
 
     def _step(self, *, may_begin: bool = True) -> None:
@@ -280,11 +282,14 @@ class SimulatedRollout:
         """The order of the groups, and the limits, by a look at everything."""
         assert self.progress is not None
         states = self.progress.states
+        assert self.progress.step(self.clock.now, may_begin=may_begin) == []
+        if (judged := (dict(states), dict(self._told), dict(self._reported))) == self._judged:
+            return
+        self._judged = judged
         self.proven |= {name for name, state in states.items() if state is RobotState.READY}
-        reports = {name: self.reports.report(name, self.clock.now) for name in states}
+        reports = {name: self._reported[name] for name in states}
         most = most_in_flight(self.rollout, sum(each is Report.ONLINE for each in reports.values()))
         self.most[self.content] = max(self.most[self.content], most + self.rollout.max_failures)
-        assert self.progress.step(self.clock.now, may_begin=may_begin) == []
         counts = self.progress.counts()
         assert counts["selected"] == sum(list(counts.values())[4:]) == len(self.robots.keys() - self.left)
         assert counts["offline"] == sum(each is Report.OFFLINE for each in reports.values())
