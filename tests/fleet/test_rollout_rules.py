@@ -287,6 +287,19 @@ def test_F6_4_ready_takes_minReadySeconds_without_a_break():
     assert desk.progress.next_step() is None
 
 
+@pytest.mark.parametrize("report", [ONLINE, UNREPORTED])
+def test_F6_4_minReadySeconds_of_a_robot_that_was_begun_online_count_from_its_ack(report):
+    desk = Desk(rollout())
+    begun(desk, "r1")
+    desk.tell("r1", report=report, ready=True)
+    desk.step()
+    desk.tell("r1", report=ONLINE, acked=True)
+    desk.step(100)
+    assert desk.states == {"r1": "InFlight"}
+    desk.step(60)
+    assert desk.states == {"r1": "Ready"}
+
+
 def test_F6_4_an_offline_robot_becomes_ready_when_it_is_back():
     desk = Desk(rollout())
     begun(desk, "r1")
