@@ -71,6 +71,8 @@ def test_F5_2_the_replicas_of_a_hold_are_those_whose_uids_make_its_id():
         ("all", ["robot-r0-dock", "robot-r0-goal1", "robot-r1-goal1", "robot-r2-goal1"]),
         ("the robot's", ["robot-r0-dock", "robot-r0-goal1"]),
         ("those of a source that is still there", ["robot-r0-dock"]),
+        ("one robot's", ["robot-r1-goal1"]),
+        ("all but one robot's", ["robot-r0-dock", "robot-r0-goal1", "robot-r2-goal1"]),
         ("the source's", ["robot-r0-goal1", "robot-r1-goal1", "robot-r2-goal1"]),
     ],
 )
@@ -80,6 +82,13 @@ def test_F5_2_what_another_leader_held_is_found_by_what_was_lost(lost, uids):
     world.gone("r0")
     found = names(world, [f"uid-{each}" for each in uids])
     assert [*found] == [f"{GOALS}/{each.replace('-dock', '/dock').replace('-goal1', '/goal1')}" for each in uids]
+
+
+def test_F5_2_of_very_many_robots_not_each_is_tried():
+    world = World(robots=202)
+    world.gone(*world.names)
+    assert names(world, ["uid-robot-r0-dock"]) is None
+    assert len(names(world, [f"uid-robot-{name}-dock" for name in world.names])) == 202
 
 
 def test_a_document_says_what_is_not_known():

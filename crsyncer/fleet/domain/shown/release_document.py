@@ -12,6 +12,8 @@ from crsyncer.fleet.domain.shown.fleet_reasons import items
 from crsyncer.fleet.domain.values import Placement, ReplicaKey
 
 SCHEMA = "crsyncer.fleet-release/v1"
+_MOST_ROBOTS = 200
+"""Of more robots not each is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,11 @@ def _candidates(held: HeldHere, fleet: Fleet, losses: Losses) -> Iterator[list[R
     for resource in sorted({key.resource for key in lost}):
         yield [key for key in lost if key.resource == resource and not index.is_selected(key.source_id)]
         yield [key for key in lost if key.resource == resource]
+    # The last Robot of all is held for another reason than those before it.
+    robots = sorted({key.robot for key in lost})
+    for robot in robots if len(robots) <= _MOST_ROBOTS else ():
+        yield [key for key in lost if key.robot == robot]
+        yield [key for key in lost if key.robot != robot]
 
 
 def release_document(holds: Iterable[HeldHere], *, released: bool) -> Json:
