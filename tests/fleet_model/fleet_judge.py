@@ -255,7 +255,7 @@ class FleetJudge:
             return
         if FINALIZER not in (placement["metadata"].get("finalizers") or []):
             self._say(f"{write}: before the finalizer of its placement (F6.3)")
-        if after["metadata"]["labels"][ROBOT_LABEL] not in self._decided(uid):
+        if changed and after["metadata"]["labels"][ROBOT_LABEL] not in self._decided(uid):
             self._say(f"{write}: before the Decision (F6.3)")
 
     def _placement(self, uid: str) -> Json | None:

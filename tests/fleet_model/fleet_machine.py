@@ -144,14 +144,14 @@ class FleetMachine:
     def place(self, name: str, spec: Json) -> None:
         """Somebody makes a placement."""
         if self._served(PLACEMENTS) and name not in self.world.cloud.objects(PLACEMENTS):
-            self.world.cloud.create(name, kind=PLACEMENTS, spec=spec)
+            self.world.cloud.create(name, kind=PLACEMENTS, spec=_own_templates(name, spec))
 
     def edit(self, name: str, spec: Json) -> None:
         """Somebody replaces the spec of a placement."""
         found = self.world.cloud.objects(PLACEMENTS).get(name)
         if found is not None:
             target = {"target": found["spec"].get("target", "PerRobot")}
-            self.world.cloud.set(name, kind=PLACEMENTS, spec=spec | target)
+            self.world.cloud.set(name, kind=PLACEMENTS, spec=_own_templates(name, spec) | target)
 
     def unplace(self, name: str) -> None:
         """Somebody deletes a placement."""
@@ -364,3 +364,9 @@ class FleetMachine:
             return None
         found = [where for where, raw in sorted(self.world.stored(f"{kind}.{GROUP}").items()) if is_replica(raw)]
         return found[which % len(found)] if found else None
+
+
+def _own_templates(name: str, spec: Json) -> Json:
+    """A spec whose templates have names of their own: two templates of one name fight for it (F3.7)."""
+    templates = [{**each, "name": f"{each['name']}-{name}"} for each in spec.get("templates", [])]
+    return {**spec, "templates": templates}

@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -444,6 +445,7 @@ def is_lease_lost(error: BaseException) -> bool:
     return isinstance(error, NotLeading)
 
 
+@cache
 def _fleet_crd(name: str) -> Json:
     found: Json = yaml.safe_load((Path(SCHEMAS) / f"{name}.yaml").read_text(encoding="utf-8"))
     return found

@@ -84,7 +84,7 @@ def placeable(objects: Objects) -> dict[str, bool]:
     """The kinds that may be placed (F2.3), and whether they are namespaced."""
     found = {}
     policies = {
-        (spec["group"], spec["resource"]): spec
+        (spec["resource"]["group"], spec["resource"]["resource"]): spec
         for spec in (policy["spec"] for policy in objects.get(POLICIES, {}).values())
     }
     for crd in objects.get(CRDS, {}).values():

@@ -102,6 +102,8 @@ class ApiServer:
         self._built: dict[str, tuple[str, Json] | None] = {}
         """By which CRD, uid and spec, a kind's storage was made."""
         self._oldest: dict[str, int] = {}
+        self._served: tuple[list[Json], list[Kind]] = ([], [])
+        """The CRDs, and the kinds that they define."""
         for name in ("kube-system", "default"):
             self.make_namespace(name)
 
@@ -114,24 +116,12 @@ class ApiServer:
 
     def kinds(self) -> list[Kind]:
         """Everything that is served."""
-        found = list(self.built_in)
-        for crd in self.storage.of(CRDS).values():
-            spec, dying = crd["spec"], "deletionTimestamp" in crd["metadata"]
-            found += [
-                Kind(
-                    group=spec["group"],
-                    version=version["name"],
-                    plural=spec["names"]["plural"],
-                    name=spec["names"]["kind"],
-                    namespaced=spec["scope"] == "Namespaced",
-                    status="status" in (version.get("subresources") or {}),
-                    dying=dying,
-                    schema=version["schema"]["openAPIV3Schema"],
-                )
-                for version in spec["versions"]
-                if version["served"]
-            ]
-        return found
+        crds = list(self.storage.of(CRDS).values())
+        known, found = self._served
+        if len(known) != len(crds) or any(one is not other for one, other in zip(known, crds, strict=True)):
+            found = [kind for crd in crds for kind in _kinds_of(crd)]
+            self._served = crds, found
+        return [*self.built_in, *found]
 
     def definition(self, kind: Kind) -> Json | None:
         """The spec of a kind's CRD; None: it has none, or is gone."""
@@ -367,6 +357,24 @@ class ApiServer:
             new = {**old, "metadata": {**metadata, **dying, **generation}}
             old = self.storage.put(kind.resource, address.where, new)
         return Reply(200, self.shown(kind, old))
+
+
+def _kinds_of(crd: Json) -> list[Kind]:
+    spec, dying = crd["spec"], "deletionTimestamp" in crd["metadata"]
+    return [
+        Kind(
+            group=spec["group"],
+            version=version["name"],
+            plural=spec["names"]["plural"],
+            name=spec["names"]["kind"],
+            namespaced=spec["scope"] == "Namespaced",
+            status="status" in (version.get("subresources") or {}),
+            dying=dying,
+            schema=version["schema"]["openAPIV3Schema"],
+        )
+        for version in spec["versions"]
+        if version["served"]
+    ]
 
 
 def within(where: Where, namespace: str) -> bool:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 from crsyncer.core.model import Key
 from crsyncer.core.requests import calls
@@ -91,14 +92,15 @@ class Inputs:
             tasks.create_task(self.intake.liveness.run())
 
     def probes(self) -> list[Call]:
-        """The cheapest consistent lists at hand, and one that every server answers."""
-        known = (each for each in self._watched.values() if each.informer is not None)
-        lists = [
-            revision(each.collection)
-            for each in known
-            if each.informer is not None and each.informer.cursor is not None and each.informer.listwatch.phase in _WELL
-        ]
-        return [*lists[:3], calls.VERSION]
+        """The requests of a probe: a few consistent lists of what was listed, and one that every server answers.
+
+        What is missing or forbidden is asked for only where nothing else is listed: it may be back by now.
+        """
+        found = ((each.collection, each.informer) for each in self._watched.values() if each.informer is not None)
+        known = [(collection, informer) for collection, informer in found if informer.cursor is not None]
+        well = [collection for collection, informer in known if informer.listwatch.phase not in _NOT_SERVED]
+        lists = map(revision, well or [collection for collection, _ in known])
+        return [*islice(lists, _PROBED), calls.VERSION]
 
     def phases(self) -> dict[str, tuple[Phase, str]]:
         """What each list-watch does, and why it does not watch."""
@@ -248,7 +250,9 @@ class Inputs:
             watched.task.cancel()
 
 
-_WELL = (Phase.WATCHING, Phase.LISTING)
+_NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
+_PROBED = 3
+"""How many lists a probe asks for: what cannot be listed at the moment does not matter then."""
 _REFUSED = (Phase.MISSING, Phase.FORBIDDEN)
 
 
