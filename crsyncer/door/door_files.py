@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crsyncer.door.domain.door_values import FrontDoor
-from crsyncer.door.domain.haproxy_template import CONFIGURATION, haproxy_files, is_ours
+from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION, haproxy_files, is_ours
 from crsyncer.door.haproxy_program import check_configuration
 from crsyncer.errors import SyncError
 
@@ -47,6 +47,12 @@ def put_files(door: FrontDoor) -> bool:
         for stale in {each.name for each in home.iterdir() if is_ours(each.name)} - wanted.keys():
             (home / stale).unlink(missing_ok=True)
     return changed
+
+
+def written_at(directory: Path) -> float:
+    """When a file that HAProxy reads only at its start was written last: Unix time; 0: there is none."""
+    names = (path for path in directory.iterdir() if is_ours(path.name) or path.name in (CONFIGURATION, CERTIFICATE))
+    return max((path.stat().st_mtime for path in names), default=0.0)
 
 
 def put_map(directory: Path, text: str) -> None:

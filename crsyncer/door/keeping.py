@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from crsyncer.door.domain.haproxy_template import CERTIFICATE
 from crsyncer.door.domain.robots_map import map_text
 from crsyncer.door.domain.signing_keys import merged_keys
 from crsyncer.door.domain.upkeep_plan import KeyTimer
-from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration
+from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration, written_at
 from crsyncer.door.gather_door import jwks, read_certificate, shards_of
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.upkeep import Upkeep
@@ -50,9 +51,17 @@ class Keeping:
             if self.timer.due(loop.time()):
                 self.timer.read(loop.time())
                 await self._attempt()
-            elif self._reload_due:
+            elif self._reload_due or self._is_outdated():
+                self._reload_due = True
                 await self._reload()
             await asyncio.sleep(_POLL_SECONDS)
+
+    def _is_outdated(self) -> bool:
+        """Whether HAProxy runs with older files than there are: `door config` has written them since it started."""
+        try:
+            return written_at(self.settings.directory) > self.upkeep.seen.loaded_at
+        except OSError:
+            return False
 
     async def _attempt(self) -> None:
         try:
@@ -110,7 +119,7 @@ class Keeping:
         except SyncError as error:
             log.info("HAProxy loads the new configuration when it is there: %s", error)
             return
-        self._reload_due = False
+        self._reload_due, self.upkeep.seen.loaded_at = False, math.inf
         log.info("HAProxy has loaded its new configuration")
 
     def _note(self, error: SyncError | None) -> None:

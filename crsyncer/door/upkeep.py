@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +35,8 @@ class Seen:
     refused: dict[int, int] = field(default_factory=dict)
     trouble: SyncError | None = None
     map_is_written: bool = False
+    loaded_at: float = math.inf
+    """When HAProxy loaded its configuration, to the second: Unix time; infinity: not known."""
     at: float = 0.0
     """Event loop time, in seconds."""
 
@@ -111,6 +115,7 @@ class Upkeep:
 
     async def _round(self) -> None:
         workers = await self._haproxy.workers()
+        self.seen.loaded_at = time.time() - min(worker.uptime for worker in workers)
         self._maps = {pid: routes for pid, routes in self._maps.items() if any(pid == each.pid for each in workers)}
         current = [worker for worker in workers if not worker.is_old]
         for worker in workers:
@@ -181,5 +186,5 @@ class Upkeep:
         elif error is None and before:
             log.info("HAProxy answers, and its map is written")
         if error is not None:
-            self.seen.workers, self.seen.shards_up = (), {}
+            self.seen.workers, self.seen.shards_up, self.seen.loaded_at = (), {}, math.inf
         self.seen.trouble = error

@@ -58,7 +58,11 @@ STATE = """\
 
 def test_G4_3_the_workers_of_haproxy_are_read_old_ones_included():
     text = "2.6.12-1+deb12u4"
-    assert processes(PROC) == (Worker(19943, False, text), Worker(19100, True, text), Worker(19000, True, text))
+    assert processes(PROC) == (
+        Worker(19943, False, text, 140),
+        Worker(19100, True, text, 740),
+        Worker(19000, True, text, 4_340),
+    )
     assert processes("") == ()
 
 

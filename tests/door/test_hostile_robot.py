@@ -10,7 +10,7 @@ import pytest
 
 from crsyncer.adapters.retries import until
 from tests.door.conftest import Audited
-from tests.door.open_door import OpenDoor, Told
+from tests.door.open_door import OpenDoor, Told, Watch
 from tests.door.tokens import Forger, later, new_key, subject
 from tests.system.confined import at, thing
 
@@ -379,13 +379,13 @@ def test_G6_a_robot_has_32_requests_in_progress(door: OpenDoor, audited: Audited
     assert until(lambda: door.ask("/version", token).status == 200, seconds=30)
 
 
-def test_G2_1_a_storm_of_forged_tokens_ends_no_stream_of_others(
+def test_G2_1_G2_2_a_storm_of_forged_tokens_ends_no_stream_and_uses_up_no_limit_of_others(
     door: OpenDoor, audited: Audited, token: str, tmp_path: Path
 ):
     victim = audited.cloud.robots["r2"].token
     watch = f"{at('goals', 'robot-r2')}?watch=true&timeoutSeconds=120"
     forger = Forger(token, audited.plane.key_file, new_key(tmp_path / "theirs.key"))
-    forged = forger.signed(key=forger.theirs)
+    forged = forger.signed(key=forger.theirs, sub=subject("r2"))
     streams = []
     try:
         for _ in range(10):
@@ -397,11 +397,24 @@ def test_G2_1_a_storm_of_forged_tokens_ends_no_stream_of_others(
         with ThreadPoolExecutor(8) as many:
             told = list(many.map(lambda _: door.ask(GOALS, forged).status, range(400)))
         assert set(told) == {401}
+        assert door.ask(at("goals", "robot-r2"), victim).status == 200
         audited.cloud.create("goals", "r2")
         assert all(b"ADDED" in channel.recv(65536) for channel in streams)
     finally:
         for channel in streams:
             channel.close()
+
+
+def test_G5_2_a_robot_that_hangs_up_leaves_no_watch_at_the_api_server(door, audited, token, marker):
+    def ended() -> bool:
+        lines = [each for each in audited.log.read_text().splitlines() if marker in each]
+        return any('"stage":"ResponseComplete"' in each for each in lines)
+
+    watch = Watch(door, marked(GOALS, marker), token)
+    assert until(lambda: audited.heard_of(marker), seconds=30)
+    assert not ended()
+    watch.close()
+    assert until(ended, seconds=30)
 
 
 def test_G3_1_http_2_is_not_spoken(door: OpenDoor, audited: Audited):

@@ -250,6 +250,13 @@ def test_G4_1_a_bad_certificate_or_configuration_changes_nothing_and_is_told(sha
     assert until(lambda: shards.kept.reasons() == [], seconds=PATIENCE), shards.kept.page("/status")
 
 
+def test_files_that_door_config_wrote_meanwhile_are_loaded(shards: Shards):
+    before = workers(shards.door)
+    (shards.door.directory / "haproxy.cfg").touch()
+    assert until(lambda: not set(before) & set(workers(shards.door)), seconds=PATIENCE), shards.kept.process.tail(20)
+    shards.wait_reaches("r1", "root")
+
+
 def test_the_status_of_a_door_is_what_haproxy_robots_and_the_upkeep_say(shards: Shards):
     shards.place("r1", "b")
     shards.wait_reaches("r1", "b")

@@ -88,6 +88,20 @@ def test_G2_1_files_of_former_keys_and_shards_go_and_others_stay(certificate: st
     assert not {"key-a.pub", "shard-b.pem"} & {each.name for each in tmp_path.iterdir()}
 
 
+def test_a_directory_that_cannot_be_written_is_one_line(certificate: str, tmp_path: Path):
+    (tmp_path / "file").touch()
+    for home in (tmp_path / "file/door", Path("/proc/door")):
+        door = FrontDoor(str(home), ("*", 1), certificate, (Shard("root", "h", 1, "h"),), ())
+        for write in (
+            lambda home=home: put_map(home, "x"),
+            lambda door=door: put_files(door),
+            lambda door=door: asyncio.run(try_configuration(door, "", program=str(haproxy()))),
+        ):
+            with pytest.raises(SyncError, match=rf"{home} cannot be written \(") as caught:
+                write()
+            assert "\n" not in str(caught.value)
+
+
 def test_G4_2_every_answer_of_the_door_is_a_status(certificate: str):
     door = FrontDoor("/d", ("*", 1), certificate, (Shard("root", "h", 1, "h"),), ())
     answers = {name: text for name, text in haproxy_files(door).items() if name.endswith(".http")}

@@ -8,6 +8,7 @@ _ENTRY = re.compile(r"^0x[0-9a-f]+: key=(?P<key>.+?) use=\d+ exp=-?\d+(?P<data>.
 _COUNT = re.compile(r"\b(?P<name>conn_cur|http_req_cnt)=(?P<number>\d+)")
 _SESSION = re.compile(r"^(?P<id>0x[0-9a-f]+): .*?\bsrc=(?P<source>\S+) .*?\bbe=(?P<backend>\S+)", re.MULTILINE)
 _VERSION = re.compile(r"(?:HAProxy|HA-Proxy) version (\d+)\.(\d+)")
+_UPTIME = re.compile(r"(\d+)d(\d+)h(\d+)m(\d+)s")
 _SHARD_BACKEND = "shard-"
 _UP = "2"
 """srv_op_state of a server that is up (management guide, "show servers state")."""
@@ -20,6 +21,8 @@ class Worker:
     pid: int
     is_old: bool
     version: str
+    uptime: int = 0
+    """Seconds since it loaded its configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def processes(text: str) -> tuple[Worker, ...]:
             continue
         words = line.split()
         if len(words) >= 4 and words[0].isdigit() and words[1] == "worker":
-            found.append(Worker(int(words[0]), is_old, words[-1]))
+            found.append(Worker(int(words[0]), is_old, words[-1], _seconds(words[-2])))
     return tuple(found)
 
 
@@ -98,6 +101,13 @@ def version(text: str) -> tuple[int, int] | None:
     """The version in the answer to `haproxy -v`; None: that is another program."""
     found = _VERSION.search(text)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def _seconds(text: str) -> int:
+    """An uptime such as 0d00h02m20s."""
+    found = _UPTIME.fullmatch(text)
+    days, hours, minutes, seconds = map(int, found.groups()) if found else (0, 0, 0, 0)
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _entries(text: str, counter: str) -> Iterator[tuple[str, int]]:
