@@ -203,8 +203,11 @@ class Inputs:
     ) -> ObjectInformer:
         """`known`: the objects that an informer before this one has shown."""
         before = set(known)
+        told = ""
 
         def listed() -> None:
+            nonlocal told
+            told = ""
             for key in before - informer.objects.keys():
                 handlers.gone(key)  # it went while nobody was looking
             before.clear()
@@ -212,9 +215,11 @@ class Inputs:
             self._listed_again(name)
 
         def phase_changed() -> None:
+            nonlocal told
             watch = informer.listwatch
-            if watch.phase in _REFUSED:
-                log.warning("%s cannot be listed: %s", name, watch.message)
+            if watch.phase in _REFUSED and watch.message != told:
+                told = watch.message
+                log.warning("%s cannot be listed: %s", name, told)
 
         informer = ObjectInformer(
             self.state.connection,

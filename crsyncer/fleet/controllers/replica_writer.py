@@ -191,9 +191,12 @@ class ReplicaWriter:
     async def _look(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None) -> Again:
         """The object is not as it was seen: look at it, and decide anew."""
         kind = self._state.fleet.index.kinds[key.resource]
-        if row is None and wanted is None:
+        if row is not None:
+            place = Key(row.namespace, row.name)
+        elif wanted is not None:
+            place = Key(wanted.namespace, wanted.name)
+        else:
             return _DONE
-        place = Key(row.namespace, row.name) if row is not None else Key(wanted.namespace, wanted.name)  # type: ignore[union-attr]
         reply = await self._get(kind, place)
         if reply is None:
             return Again(back_off=True)
