@@ -140,6 +140,7 @@ def test_the_message_of_a_decision_says_why_a_robot_is_blocked():
         ("Resolved", "", "NotResolved"),
         ("Collected", "CollectorMissing", "CollectorMissing"),
         ("RolledOut", "TooManyFailures", "TooManyFailures"),
+        ("RolledOut", "NoReports", "NoReports"),
     ],
 )
 def test_a_condition_at_fault_needs_a_human(kind, reason, code):

@@ -27,7 +27,10 @@ _UNCOLLECTED = {
     "CollectorMissing": "create the StatusCollector, or remove its name from statusCollectors",
     "BadExpression": "correct the expressions of the StatusCollector",
 }
-_STOPPED_ROLLOUTS = ("TooManyFailures",)
+_STOPPED_ROLLOUTS = {
+    "TooManyFailures": "mend the content, and the rollout goes on; or raise maxFailures",
+    "NoReports": "install the CRD of RobotSyncState: crsyncer fleet crds prints it; may the controller list them?",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,8 @@ def _of_placement(placement: Placement, facts: FleetFacts) -> Iterator[FleetReas
     yield from _of_condition(name, conditions.get("Collected"), _UNCOLLECTED, "NotCollected")
     rollout = conditions.get("RolledOut") or {}
     if rollout.get("status") == "False" and rollout.get("reason") in _STOPPED_ROLLOUTS:
-        hint = "mend the content, and the rollout goes on; or raise maxFailures"
-        yield FleetReason(ATTENTION, str(rollout["reason"]), f"{name}: {rollout.get('message')}", hint)
+        reason = str(rollout["reason"])
+        yield FleetReason(ATTENTION, reason, f"{name}: {rollout.get('message')}", _STOPPED_ROLLOUTS[reason])
     counts = number_of(status)
     for state in (RobotState.FAILED, RobotState.BLOCKED):
         if number := counts.get(state.lower()):
