@@ -200,6 +200,7 @@ def test_F5_2_that_losses_prove_something_again_is_a_change():
     world.do(world.fleet.placement_shown(raw_placement(robotNames=["r7"])))
     world.gone("r0")
     assert (world.removal(), world.losses.lost()) == (Removal.HELD, {key("r0")})
+    assert (world.losses.lost(of="uid-all"), world.losses.lost(of="other")) == ({key("r0")}, set())
     assert world.losses.blindness() != before
     world.do(world.fleet.robot_shown(raw_robot("r7")))
     assert (world.removal(), world.losses.blindness()) == (Removal.NOW, before)

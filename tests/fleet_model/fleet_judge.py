@@ -7,7 +7,7 @@ It knows what is stored, and what was stored a while ago: a controller may act o
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from crsyncer.fleet.domain.lease import TIMEOUT_SECONDS
 from tests.fleet_model import oracle
 from tests.fleet_model.oracle import PLACEMENTS, REPLICA, ROBOT_LABEL, ROBOTS, SOURCE, Expected, Objects, Place
 from tests.model.judge import is_guarded
+from tests.model.schema import admitted
 from tests.model.storage import Change
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ class FleetJudge:
         kept = write.before is not None and is_replica(write.before)
         wrong = "nobody wants it (F2)"
         for view in self._views(place[0], patient=True):
-            each = view.expected(self.world.home).get(place)
+            each = self._admitted(view, place)
             if each is None:
                 continue
             if changed and kept and each.create_only:
@@ -258,6 +259,14 @@ class FleetJudge:
         if changed and after["metadata"]["labels"][ROBOT_LABEL] not in self._decided(uid):
             self._say(f"{write}: before the Decision (F6.3)")
 
+    def _admitted(self, moment: Moment, place: Place) -> Expected | None:
+        """What should be there, as the server stores it."""
+        found = moment.expected(self.world.home).get(place)
+        kind = next((each for each in self.world.server.kinds() if each.resource == place[0]), None)
+        if found is None or found.content is None or kind is None:
+            return found
+        return replace(found, content=admitted(kind.schema, found.content))
+
     def _placement(self, uid: str) -> Json | None:
         found = self.world.stored(PLACEMENTS).values()
         return next((each for each in found if each["metadata"]["uid"] == uid), None)
@@ -277,7 +286,9 @@ class FleetJudge:
         return [*self._missing(moment), *self._left(moment)]
 
     def _missing(self, moment: Moment) -> Iterator[str]:
-        for place, each in moment.expected(self.world.home).items():
+        for place in moment.expected(self.world.home):
+            each = self._admitted(moment, place)
+            assert each is not None
             found = moment.objects.get(place[0], {}).get(place[1:])
             if each.content is None or (found is not None and not is_replica(found)):
                 continue  # blocked: its rendering fails, or its name is taken
@@ -334,12 +345,11 @@ def differences(found: Json, wanted: Expected, *, is_new: bool = False) -> str:
         return ""
     if content_of(found) != wanted.content:
         return f"{content_of(found)} is not {wanted.content}"
-    labels, annotations = oracle.texts(found, "labels"), oracle.texts(found, "annotations")
-    rest = {key: text for key, text in labels.items() if key not in (SOURCE, ROBOT_LABEL)}
-    if rest != wanted.labels:
-        return f"labels {rest} are not {wanted.labels}"
-    rest = {key: text for key, text in annotations.items() if key != REPLICA}
-    return "" if rest == wanted.annotations else f"annotations {rest} are not {wanted.annotations}"
+    for what, asked in (("labels", wanted.labels), ("annotations", wanted.annotations)):
+        there, owned = oracle.texts(found, what), marks(found)[what]
+        if {key: there.get(key) for key in owned} != asked:
+            return f"{what} {there}, of which {owned} are ours, are not {asked}"
+    return ""
 
 
 def _distinct(states: Iterable[Any]) -> list[Any]:

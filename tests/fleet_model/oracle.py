@@ -28,6 +28,7 @@ SOURCE, REPLICA = f"{OURS}source", f"{OURS}replica"
 SYNCER = "cr-syncer.cloudrobotics.com/"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?")
 _BRACES = re.compile(r"\{\{\s*(?:\.(\w+)\s*(?:\|\s*default\s+\"([^\"]*)\"\s*)?|\"(\{\{)\")\s*\}\}")
+_MOST_BYTES = 512 << 10
 _NOT_CONTENT = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -202,6 +203,8 @@ def _expected(
     except Blocked:
         return Expected(*ids, None)
     metadata = made.pop("metadata")
+    if len(json.dumps(made)) > _MOST_BYTES:
+        return Expected(*ids, None)
     return Expected(*ids, made, metadata["labels"], metadata["annotations"])
 
 

@@ -175,6 +175,7 @@ class Intake:
     def _placement_shown(self, key: Key, raw: Json) -> None:
         self._placements.shown(key, raw)
         self.take(self._state.fleet.placement_shown(raw))
+        self._replicas.look(self._state.losses.lost(of=raw["metadata"]["uid"]))  # it may terminate now
         self.placements_changed()
 
     def _placement_gone(self, key: Key) -> None:

@@ -150,9 +150,9 @@ class Losses:
             for key in self._lost.keys() - self._released:
                 self._held[key] = Why.RESTORED
 
-    def lost(self) -> set[ReplicaKey]:
-        """All replicas that were lost."""
-        return set(self._lost)
+    def lost(self, *, of: str = "") -> set[ReplicaKey]:
+        """The replicas that were lost: those of a placement (its uid), or all."""
+        return {key for key in self._lost if of in ("", self._fleet.rows[key].marks.placement)}
 
     def blindness(self) -> tuple[bool, bool, frozenset[str]]:
         """All that makes every loss prove nothing for a while: when it changes, what was lost is to be looked at."""
