@@ -17,7 +17,7 @@ from crsyncer.adapters.metrics.door_metrics import DoorMetrics
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.door.domain.door_health import Reason, reasons
-from crsyncer.door.domain.haproxy_template import CERTIFICATE
+from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
 from crsyncer.door.domain.robots_map import read_map, routes
 from crsyncer.door.domain.upkeep_plan import counted, robots_at
 from crsyncer.door.door_files import MAP, read_text
@@ -27,7 +27,7 @@ from crsyncer.door.keeping import Keeping
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.robots_watch import RobotsWatch
 from crsyncer.door.upkeep import Upkeep
-from crsyncer.errors import ConfigError
+from crsyncer.errors import ConfigError, Unsure
 from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
@@ -153,6 +153,11 @@ class DoorApp:
             names = robots_at(shard, await upkeep.all_streams())
             return web.Page(json.dumps({"shard": shard, "robots": names}))
 
+        def configured(_query: Mapping[str, str]) -> web.Page:
+            if read_text(settings.directory / CONFIGURATION) is None:
+                raise Unsure("HAProxy's configuration is not written yet")
+            return web.Page("{}")
+
         def status(_query: Mapping[str, str]) -> web.Page:
             found = self._reasons(clusters, upkeep, keeping, watch)
             return web.Page(json.dumps({"reasons": [each.document for each in found]}))
@@ -162,7 +167,7 @@ class DoorApp:
             live=lambda: stuck(self._progress, time.monotonic()),
             ready=ready,
             metrics=metrics,
-            pages={"/streams": streams, "/status": status},
+            pages={"/streams": streams, "/status": status, "/configured": configured},
         ):
             yield
 

@@ -10,6 +10,7 @@ from crsyncer.adapters.retries import until
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.two_planes import Sandbox
+from tests.delivery.command_line import crsyncer
 from tests.door.open_door import OpenDoor
 from tests.system.confined import ROBOTS, Confined
 from tests.system.conftest import FLEET_CRDS
@@ -33,6 +34,24 @@ class Audited:
             return all(status in (201, 409) for status in answers)
 
         assert until(made, seconds=30)
+
+    def door_kubeconfig(self, path: Path) -> Path:
+        """The account that `crsyncer door manifests` prints, with its rights and no others."""
+        done = crsyncer("door", "manifests", "--json")
+        assert done.returncode == 0, done.stderr
+        wanted = {
+            "Namespace": "/api/v1/namespaces",
+            "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+            "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+            "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+        }
+        for each in json.loads(done.stdout)["items"]:
+            if each["kind"] in wanted:
+                place = wanted[each["kind"]].format(each["metadata"].get("namespace"))
+                assert self.cloud.admin.ask("POST", place, each).status in (201, 409)
+        caller = self.cloud.caller("crsyncer-door", "crsyncer-door")
+        assert until(lambda: caller.ask("GET", ROBOTS_PATH).status == 200, seconds=30)
+        return self.plane.kubeconfig(path, token=caller.token)
 
     def heard_of(self, marker: str) -> bool:
         """Whether a request with this text in it reached the API server."""
@@ -88,7 +107,7 @@ def shard_b(audited: Audited, running_sandbox: Sandbox, tmp_path_factory: pytest
 def door(audited: Audited, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDoor]:
     """The door before the root, open."""
     home = tmp_path_factory.mktemp("door")
-    door = OpenDoor(home, audited.plane.kubeconfig(home / "root.kubeconfig"))
+    door = OpenDoor(home, audited.door_kubeconfig(home / "root.kubeconfig"))
     door.configure()
     door.start()
     try:

@@ -27,8 +27,8 @@ class Shards:
         self.root, self.b = root, b
         self.door = OpenDoor(
             home,
-            root.plane.kubeconfig(home / "root.kubeconfig"),
-            {"b": b.plane.kubeconfig(home / "b.kubeconfig")},
+            root.door_kubeconfig(home / "root.kubeconfig"),
+            {"b": b.door_kubeconfig(home / "b.kubeconfig")},
         )
         self.door.configure()
         self.door.start()
@@ -304,13 +304,16 @@ def test_G7_4_robots_without_a_shard_are_assigned_one_and_keep_it(shards: Shards
     assert (said.returncode, said.stdout.splitlines()) == (0, lines)
     assert "nothing was changed" in said.stderr
     assert SHARD_LABEL not in str(admin.ask("GET", f"{ROBOTS_PATH}/n1").body)
-    done = shards.door.command("assign", "n1", "n2", "--yes")
+    refused = shards.door.command("assign", "n1", "--yes")  # the door's own account may only read
+    assert (refused.returncode, "forbidden" in refused.stderr) == (1, True)
+    admins = ("--cloud-kubeconfig", shards.root.plane.kubeconfig(shards.door.home / "admin.kubeconfig"))
+    done = shards.door.command("assign", "n1", "n2", "--yes", *admins)
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, lines, "")
     assert admin.ask("GET", f"{ROBOTS_PATH}/n1").body["metadata"]["labels"][SHARD_LABEL] == "b"
     assert until(lambda: "robot-n1 b\nrobot-n2 b\nrobot-n3 root\n" in shards.map, seconds=PATIENCE)
-    again = shards.door.command("assign", "n1", "--yes")
+    again = shards.door.command("assign", "n1", "--yes", *admins)
     assert again.stdout == "every one of these robots has a shard\n"
-    unknown = shards.door.command("assign", "n1", "nobody", "--yes")
+    unknown = shards.door.command("assign", "n1", "nobody", "--yes", *admins)
     assert unknown.returncode == 1
     assert unknown.stderr.startswith("crsyncer: there is no robot nobody")
     for name in ("n1", "n2", "n3"):

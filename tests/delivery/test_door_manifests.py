@@ -1,0 +1,94 @@
+"""`crsyncer door manifests`: one right, and pods that a real API server admits."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import yaml
+
+from crsyncer.adapters.config import DOOR_OPTIONS
+from crsyncer.core.model import Json
+from crsyncer.sandbox.two_planes import Sandbox
+from tests.delivery.command_line import crsyncer
+from tests.delivery.test_manifests import kubectl
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "cloud/door"
+
+
+def manifests(*arguments: str) -> dict[str, list[Json]]:
+    """By kind the objects that the command prints."""
+    done = crsyncer("door", "manifests", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[Json]] = {}
+    for each in json.loads(done.stdout)["items"]:
+        found.setdefault(each["kind"], []).append(each)
+    return found
+
+
+def test_the_file_for_kustomize_is_what_the_command_prints():
+    done = crsyncer("door", "manifests")
+    assert done.returncode == 0
+    assert done.stderr == "crsyncer: note: the pods wait for the Secret crsyncer-door/crsyncer-door\n"
+    assert done.stdout == (FOLDER / "door.yaml").read_text(), "print cloud/door/door.yaml anew"
+
+
+def test_the_door_may_read_robots_and_nothing_else():
+    found = manifests("--namespace", "edge")
+    assert not {"ClusterRole", "ClusterRoleBinding", "Secret"} & set(found)
+    [role], [binding], [account] = found["Role"], found["RoleBinding"], found["ServiceAccount"]
+    verbs = ["get", "list", "watch"]
+    assert role["rules"] == [{"apiGroups": ["registry.cloudrobotics.com"], "resources": ["robots"], "verbs": verbs}]
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == "default"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "crsyncer-door", "namespace": "edge"}]
+    assert account["metadata"]["namespace"] == "edge"
+    assert "Namespace" not in manifests("--namespace", "default")
+
+
+def test_the_pods_are_confined_and_configured_by_settings_that_exist():
+    [deployment] = manifests("--image", "registry.example.com/door:1")["Deployment"]
+    spec = deployment["spec"]["template"]["spec"]
+    [upkeep], [haproxy] = spec["initContainers"], spec["containers"]
+    for container in (upkeep, haproxy):
+        assert container["image"] == "registry.example.com/door:1"
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert upkeep["restartPolicy"] == "Always", "a sidecar"
+    variables = {each["name"]: each.get("value", "") for each in upkeep["env"]}
+    known = {variable for option in DOOR_OPTIONS.values() for variable in option.envvar or ()}
+    assert set(variables) - {"POD_IP"} <= known
+    assert haproxy["command"] == [
+        *("haproxy", "-W", "-S", variables["CRSYNCER_DOOR_SOCKET"]),
+        *("-f", f"{variables['CRSYNCER_DOOR_DIRECTORY']}/haproxy.cfg"),
+    ]
+    assert variables["CRSYNCER_DOOR_BIND"] == f":{haproxy['ports'][0]['containerPort']}"
+    mounts = {each["mountPath"] for each in haproxy["volumeMounts"]}
+    assert mounts == {"/run/crsyncer-door"}, "HAProxy sees the certificate only as the upkeep has checked it"
+
+
+def test_only_robots_reach_haproxy_and_only_monitoring_the_metrics():
+    found = manifests()
+    [policy] = found["NetworkPolicy"]
+    robots, metrics = policy["spec"]["ingress"]
+    assert robots == {"ports": [{"port": 8443, "protocol": "TCP"}]}
+    assert metrics["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    services = {each["metadata"]["name"]: each["spec"] for each in found["Service"]}
+    assert [each["targetPort"] for each in services["crsyncer-door"]["ports"]] == ["robots"]
+    assert "type" not in services["crsyncer-door-metrics"]
+
+
+async def test_a_real_api_server_takes_every_object_and_admits_the_pods_as_restricted(sandbox: Sandbox):
+    """Strict validation refuses unknown fields; `restricted` is the API server's own judgement of the pod."""
+    text = await asyncio.to_thread(kubectl, sandbox, "cloud", "kustomize", FOLDER)
+    objects = list(yaml.safe_load_all(text))
+    assert objects == [*yaml.safe_load_all((FOLDER / "door.yaml").read_text())]
+    places = yaml.safe_dump_all([each for each in objects if each["kind"] in ("Namespace", "ServiceAccount")])
+    apply = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+    await asyncio.to_thread(kubectl, sandbox, "cloud", *apply, given=places)
+    [deployment] = [each for each in objects if each["kind"] == "Deployment"]
+    meta = {"name": "crsyncer-door-0", "namespace": "crsyncer-door"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": deployment["spec"]["template"]["spec"]}
+    dry_run = (*apply, "--dry-run=server", "--validate=strict")
+    for given in ([pod], objects):
+        told = await asyncio.to_thread(kubectl, sandbox, "cloud", *dry_run, given=yaml.safe_dump_all(given))
+        assert len(told.splitlines()) == len(given)
