@@ -1,5 +1,7 @@
 """How replicas are called and marked, and exactly which writes are made of them (F3)."""
 
+from typing import Any
+
 import pytest
 
 from tests.fleet_model.controlling import control, fleet
@@ -10,7 +12,9 @@ from tests.model.answers import CONFLICT, INTERNAL_ERROR, invalid
 from tests.model.plane import GROUP
 from tests.model.weather import Fate
 
-ONCE = {"resources": [{"group": GROUP, "resource": "goals", "selectors": [{}], "strategy": "CreateOnly"}]}
+ONCE: dict[str, Any] = {
+    "resources": [{"group": GROUP, "resource": "goals", "selectors": [{}], "strategy": "CreateOnly"}]
+}
 
 
 def writes(world: FleetWorld, since: float) -> list[str]:
@@ -184,6 +188,16 @@ def test_F3_5_a_fight_is_slowed_down_and_told() -> None:
         world.agree()
         world.pass_time(120)
         assert world.status()["errors"] == []
+
+
+def test_F3_5_drift_is_undone_where_a_rollout_begins_nobody() -> None:
+    with fleet(robots=1) as world:
+        world.agree()
+        world.edit("p", readyWhen="true", rollout={"minReadySeconds": 0, "paused": True})
+        world.settle()
+        world.cloud.set("dock", namespace="robot-r1", spec={"x": "theirs"})
+        world.settle()
+        assert world.cloud.objects("goals", namespace="robot-r1")["dock"]["spec"] == {"x": 1}
 
 
 def test_F3_6_a_create_only_replica_is_made_once_and_made_again() -> None:

@@ -13,7 +13,7 @@ from crsyncer.errors import NotLeading
 from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
 from crsyncer.fleet.controllers.state import FleetState, Work
 from crsyncer.fleet.domain.change import Change
-from crsyncer.fleet.domain.replica_plan import Removal
+from crsyncer.fleet.domain.replica_plan import Removal, is_due
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.seats import Seat, Seats, seat_of
 from crsyncer.fleet.domain.values import (
@@ -208,12 +208,14 @@ class Replicas:
             )
         if is_closed:
             self._gated[text, key.robot].add(key)
-        return is_closed and not (wanted is not None and isinstance(plan, Patch) and self._only_marks(key, wanted))
+        return is_closed and not (wanted is not None and isinstance(plan, Patch) and self._needs_no_turn(key, wanted))
 
-    def _only_marks(self, key: ReplicaKey, wanted: Wanted) -> bool:
-        """Whether only the marks change, to a placement that has its finalizer: that waits for no turn (F2.4)."""
+    def _needs_no_turn(self, key: ReplicaKey, wanted: Wanted) -> bool:
+        """Whether only the marks change, or drift is undone, for a placement that has its finalizer (F2.4, F3.5)."""
         row = self._state.fleet.rows.get(key)
-        return wanted.placement.finalized and row is not None and row.marks.placement != wanted.placement.uid
+        if row is None or not wanted.placement.finalized:
+            return False
+        return row.marks.placement != wanted.placement.uid or not is_due(wanted, row)
 
     def _wait_for_removal(self, key: ReplicaKey) -> None:
         losses, now = self._state.losses, self._state.now
