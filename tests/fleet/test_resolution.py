@@ -69,6 +69,22 @@ def test_F1_1_kinds_that_cannot_be_listed_are_named_and_the_counts_stay():
     assert resolution.stored_counts(placement())["ready"] == 0
 
 
+def test_F5_3_a_placement_that_terminates_waits_for_every_kind_that_may_have_its_replicas():
+    fleet = ready_fleet()
+    other = replace(KIND, resource="maps.lab.example.com", plural="maps")
+    fleet.kind_shown(other)
+    assert resolution.unlisted_kinds(fleet, placement()) == []
+    leaving = placement(terminating=True)
+    assert resolution.unlisted_kinds(fleet, leaving) == ["maps.lab.example.com"]
+    fleet.kind_gone("maps.lab.example.com")
+    assert resolution.unlisted_kinds(fleet, leaving) == []
+    fleet.listed.discard(GOALS)
+    fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_SERVED))
+    assert resolution.unlisted_kinds(fleet, leaving) == [GOALS]
+    fleet.kind_shown(replace(other, verdict=Verdict.NOT_PLACEABLE))
+    assert resolution.unlisted_kinds(fleet, leaving) == [GOALS]
+
+
 def test_bad_and_unknown_robots_are_named():
     fleet = ready_fleet(raw_placement(robotSelectors=[{}], robotNames=["ghost"]))
     fleet.robot_shown(raw_robot("Bad.Name"))

@@ -216,7 +216,7 @@ class Placements:
             await self._write_decisions(placement, desk)
         await self._write_status(placement, desk, unlisted)
         if placement.terminating:
-            await self._finish(placement)
+            await self._finish(placement, unlisted)
         if (when := desk.progress.next_step()) is not None:
             self._dispatcher.later(_job(placement.text), max(_SOON_SECONDS, when - self._state.clock()))
 
@@ -332,10 +332,10 @@ class Placements:
         if status != placement.status and self._is_time(desk, "", placement, urgent=False):
             await self._own.send(PLACEMENTS.resource, fleet_calls.put_placement_status(placement, status))
 
-    async def _finish(self, placement: Placement) -> None:
+    async def _finish(self, placement: Placement, unlisted: list[str]) -> None:
         """Let a terminating placement go when no replica bears its uid any more (F5.3)."""
         fleet = self._state.fleet
-        if fleet.bound[placement.uid] or not placement.finalized or self._may_have_replicas(placement):
+        if fleet.bound[placement.uid] or not placement.finalized or unlisted:
             return
         if placement.status.get("singletons") or self._returned.statuses.singletons(placement.text):
             return
@@ -344,15 +344,6 @@ class Placements:
                 await self._own.delete(DECISIONS, key)
         finalizers, _ = self._seen[placement.text]
         await self._own.send(PLACEMENTS.resource, fleet_calls.remove_finalizer(finalizers, placement))
-
-    def _may_have_replicas(self, placement: Placement) -> bool:
-        """Whether a kind with a CRD is not listed: it may have replicas of the placement."""
-        fleet = self._state.fleet
-        return any(
-            kind.version and kind.resource not in fleet.listed
-            for kind in fleet.index.kinds.values()
-            if kind.verdict is Verdict.PLACEABLE or kind.resource in placement.kinds
-        )
 
     # Placements that are gone
 

@@ -6,17 +6,23 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import is_robot_name
 from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
 from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
-from crsyncer.fleet.domain.values import Placement, Reason, Verdict
+from crsyncer.fleet.domain.values import PlacedKind, Placement, Reason, Verdict
 
 
 def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
-    """The kinds that a placement names and that could be listed, but are not."""
-    kinds = fleet.index.kinds
-    return [
-        name
-        for name in placement.kinds
-        if name in kinds and kinds[name].verdict is Verdict.PLACEABLE and name not in fleet.listed
-    ]
+    """The kinds that could be listed and are not, of those that a placement names.
+
+    One that terminates waits for every kind that may have replicas of it (F5.3).
+    """
+
+    def matters(kind: PlacedKind) -> bool:
+        is_named, is_placeable = kind.resource in placement.kinds, kind.verdict is Verdict.PLACEABLE
+        if placement.terminating:
+            return kind.version != "" and (is_named or is_placeable)
+        return is_named and is_placeable
+
+    kinds = fleet.index.kinds.values()
+    return sorted(kind.resource for kind in kinds if kind.resource not in fleet.listed and matters(kind))
 
 
 def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = "") -> Unresolved | None:
