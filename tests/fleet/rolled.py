@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from crsyncer.core.content.object_content import digest
+from crsyncer.core.reports.text import rfc3339
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.reports import Report
@@ -14,6 +16,7 @@ ONLINE, OFFLINE, UNREPORTED = Report.ONLINE, Report.OFFLINE, Report.UNREPORTED
 NEW = {"due": 1, "acked": False, "ready": False}
 """New content is to be written."""
 WRITTEN = {"due": 0, "acked": False, "ready": False}
+CANARY = {"matchLabels": {"canary": "yes"}}
 APPLIED = {"due": 0, "acked": True, "ready": True}
 
 
@@ -80,3 +83,20 @@ class Desk:
     @property
     def states(self) -> dict[str, RobotState]:
         return dict(sorted(self.progress.states.items()))
+
+
+def in_order(*robots: str) -> list[str]:
+    return sorted(robots, key=lambda robot: digest(["uid-all", robot]))
+
+
+def said(state: RobotState, stamp: str = "", *, at: float = T) -> Decided:
+    return Decided(state, rfc3339(at) or "", stamp)
+
+
+def begun(desk: Desk, *robots: str) -> None:
+    """Begin robots that are online, and write them."""
+    desk.tell(*robots, **NEW)
+    desk.step()
+    desk.tell(*robots, **WRITTEN)
+    desk.step()
+    assert {desk.states[robot] for robot in robots} == {"InFlight"}
