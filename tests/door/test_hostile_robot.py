@@ -217,6 +217,15 @@ def test_G3_1_nobody_is_somebody_else(headers, door, audited, token, treasure, m
     assert not any("impersonatedUser" in each for each in lines)
 
 
+def test_G3_2_the_audit_log_has_the_address_of_the_robot_and_not_what_it_says(door, audited, token, marker):
+    headers = ["X-Forwarded-For: 192.0.2.66", "X-Forwarded-For: 192.0.2.67, 192.0.2.68"]
+    assert door.ask(marked(GOALS, marker), token, headers=headers).status == 200
+    assert until(lambda: audited.heard_of(marker), seconds=10)
+    lines = [each for each in audited.log.read_text().splitlines() if marker in each]
+    assert lines
+    assert not any("192.0.2.6" in each for each in lines)
+
+
 def test_G3_2_queries_bodies_and_answers_pass_as_they_are(door: OpenDoor, audited: Audited, token: str, marker: str):
     made = audited.cloud.create("goals", "r1")
     query = (
