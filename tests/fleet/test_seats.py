@@ -86,3 +86,12 @@ def test_F2_3_what_blocks_a_replica_is_its_fault_and_a_secret_is_quoted_nowhere(
     assert seat == Seat("site/all", "", due=True, fault=fault)
     secret = replace(asked, kind=replace(KIND, sensitive=True))
     assert seat_of(DOCK, secret, None, blocked, None).fault == replace(fault, message="")
+
+
+def test_F8_3_a_rendering_that_fails_for_a_moment_is_no_other_content():
+    made = Rendering({"spec": {"x": 1}}, {}, {}, "s" * 24)
+    there = row(stored(wanted(made)))
+    failed = wanted(RenderFailed(Reason.RENDER_FAILED, "no"))
+    blocked = Blocked(Reason.RENDER_FAILED, "no")
+    assert seat_of(DOCK, failed, there, blocked, None).stamp == "s" * 24
+    assert seat_of(DOCK, failed, None, blocked, None).stamp == ""

@@ -34,6 +34,11 @@ class Liveness:
             self._asked[name] = None
             self._wake.set()
 
+    def doubt_reports(self) -> None:
+        """A report is gone: until discovery says that their kind is there, no robot is begun (F8.5)."""
+        self.dead |= {REPORTS}
+        self.ask([REPORTS])
+
     async def run(self) -> None:
         """Ask, forever."""
         failures = 0

@@ -87,7 +87,7 @@ class FleetController:
             decisions=placements.decisions(),
             leader=LeaderFact(self.leader.holder, now if self.leader.leads else None),
             now=now,
-            reports=placements.reported(),
+            reports=placements.reports.all(),
             dead=sorted(fleet.dead),
             edited=placements.edited,
         )
@@ -125,7 +125,7 @@ class Leading:
             state,
             dispatcher=self.dispatcher,
             is_acked=self.placements.is_acked,
-            is_online=self.placements.is_online,
+            is_online=self.placements.reports.is_online,
             ready_changed=self.placements.total_changed,
             status_changed=lambda text: self.placements.touch([text]),
         )
@@ -139,7 +139,7 @@ class Leading:
         async with self._tasks as tasks:
             tasks.create_task(self.inputs.run())
             tasks.create_task(self.replicas.run())
-            tasks.create_task(self.placements.run())
+            tasks.create_task(self.placements.reports.run())
             tasks.create_task(self.returned.run())
             tasks.create_task(self.dispatcher.run())
 

@@ -89,7 +89,7 @@ class Intake:
     def reports(self) -> Handlers:
         """What is done about the reports of robots."""
         return Handlers(
-            lambda _, raw: self._placements.report_shown(raw),
+            lambda _, raw: self._placements.reports.shown(raw),
             self._report_gone,
             self._reports_listed,
         )
@@ -196,5 +196,5 @@ class Intake:
         self._placements.reports_listed()
 
     def _report_gone(self, key: Key) -> None:
-        self.liveness.ask([REPORTS])
-        self._placements.report_gone(key)
+        self.liveness.doubt_reports()
+        self._placements.reports.gone(key)

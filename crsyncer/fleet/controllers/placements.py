@@ -1,6 +1,5 @@
 """Keeps what is the controller's own beside each placement: finalizer, Decisions, status, releases (F5, F6.3, F8)."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import REPORTS, Liveness
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.replica_queue import Replicas
+from crsyncer.fleet.controllers.robot_reports import RobotReports
 from crsyncer.fleet.controllers.state import FleetState, Work
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain import fleet_calls
@@ -20,10 +20,9 @@ from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
 from crsyncer.fleet.domain.resolution import not_listed, robot_faults, stored_counts, unlisted_kinds, unresolved
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
-from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
-from crsyncer.fleet.domain.shown.fleet_facts import Reported, last_edit
+from crsyncer.fleet.domain.shown.fleet_facts import last_edit
 from crsyncer.fleet.domain.values import RELEASE, Placement, Verdict
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
@@ -46,6 +45,8 @@ class _Desk:
     """The robots that were told to `progress`."""
     changed: set[str] = field(default_factory=set)
     """The robots of which something has changed."""
+    taken: set[int] = field(default_factory=set)
+    """The N of Decisions of another placement of the name."""
     is_open: bool = False
     """Whether its finalizer was seen, and its robots' replicas were looked at after that."""
     acked: dict[str, bool] = field(default_factory=dict)
@@ -61,8 +62,7 @@ class Placements:
         self._state = state
         self._dispatcher = dispatcher
         self._own = OwnObjects(state)
-        self._reports = Reports(robots_namespace=state.settings.robots_namespace)
-        self._reports_listed = False
+        self.reports = RobotReports(state, changed=self._reported)
         self._desks: dict[str, _Desk] = {}
         self._seen: dict[str, tuple[list[str], str]] = {}
         """By placement: its finalizers and resourceVersion."""
@@ -123,25 +123,16 @@ class Placements:
             desk.progress.stored(decision.number, None)
             self._soon(text)
 
-    def report_shown(self, raw: Json) -> None:
-        """A RobotSyncState was added or changed."""
-        self._reported(self._reports.shown(raw, now=self._state.clock()))
-
-    def report_gone(self, key: Key) -> None:
-        """A RobotSyncState is gone."""
-        self._reported(self._reports.gone(key.namespace, key.name, now=self._state.clock()))
-
     def reports_listed(self) -> None:
         """The reports are listed."""
-        if not self._reports_listed:
-            self._reports_listed = True
+        if not self.reports.are_listed:
+            self.reports.are_listed = True
             self.touch(self._desks.keys())
 
-    def _reported(self, robots: Iterable[str]) -> None:
-        for robot in robots:
-            self._returned.robot_changed(robot)
-            for text in self._state.fleet.index.placements_of_robot(robot):
-                self.total_changed(text, robot)
+    def _reported(self, robot: str) -> None:
+        self._returned.robot_changed(robot)
+        for text in self._state.fleet.index.placements_of_robot(robot):
+            self.total_changed(text, robot)
 
     def touch(self, placements: Iterable[str]) -> None:
         """Something of these placements has changed."""
@@ -158,19 +149,10 @@ class Placements:
         """The Decisions as they are stored."""
         return list(self._decisions.values())
 
-    def reported(self) -> dict[str, Reported]:
-        """What is known of the agents of all robots."""
-        now = self._state.clock()
-        return {name: Reported(self._reports.report(name, now)) for name in self._state.fleet.index.robots}
-
     def is_acked(self, placement: str, robot: str) -> bool:
         """Whether a robot has applied all that a placement has written for it, as of the last look (F9.6)."""
         desk = self._desks.get(placement)
         return desk is not None and desk.acked.get(robot, False)
-
-    def is_online(self, robot: str) -> bool:
-        """Whether a robot reports (F9.4)."""
-        return self._reports.report(robot, self._state.clock()) is Report.ONLINE
 
     def may_write(self, placement: str, robot: str) -> bool:
         """Whether replicas may be written: the finalizer and the robot's Decision are stored (F6.3)."""
@@ -185,7 +167,7 @@ class Placements:
     async def write(self, job: Job[Work]) -> None:
         """Write what is due of one placement; "": of those that are gone."""
         fleet = self._state.fleet
-        if not fleet.listed.issuperset(Input) or not self._replicas.is_idle():
+        if not fleet.listed.issuperset(Input) or not self._replicas.is_idle() or not self.reports.are_known:
             self._dispatcher.later(job, _SOON_SECONDS)
             return
         try:
@@ -206,7 +188,9 @@ class Placements:
         if unlisted and self._state.now < self._began + _PATIENCE_SECONDS:
             self._dispatcher.later(_job(placement.text), 1.0)
             return
-        desk = self._step(placement)
+        desk = self._desk(placement)
+        if not unlisted or placement.rollout is None:  # else robots would be begun by a part of what they shall have
+            self._step(placement, desk)
         is_used = bool(desk.robots) or self._state.fleet.bound[placement.uid] > 0
         if is_used and not placement.terminating and not placement.finalized:
             await self._finalize(placement)
@@ -220,12 +204,23 @@ class Placements:
         if (when := desk.progress.next_step()) is not None:
             self._dispatcher.later(_job(placement.text), max(_SOON_SECONDS, when - self._state.clock()))
 
-    def _step(self, placement: Placement) -> _Desk:
+    def _desk(self, placement: Placement) -> _Desk:
+        """What is known of a placement; for a new leader what the stored Decisions say."""
+        named = [each for each in self._decisions.values() if (each.namespace, each.placement) == _place(placement)]
+        taken = {each.number for each in named if each.placement_uid != placement.uid}
+        desk = self._desks.get(placement.text)
+        if desk is None:
+            own = [each for each in named if each.placement_uid == placement.uid]
+            progress = PlacementProgress(placement, own, taken=taken)
+            desk = self._desks[placement.text] = _Desk(placement.uid, progress, taken=taken)
+        elif desk.taken != taken:
+            desk.taken = taken
+            desk.progress.taken(taken)
+        return desk
+
+    def _step(self, placement: Placement, desk: _Desk) -> None:
         """Tell the placement's progress what has changed, and let it go on."""
         fleet, text, now = self._state.fleet, placement.text, self._state.clock()
-        desk = self._desks.get(text)
-        if desk is None:
-            desk = self._desks[text] = _Desk(placement.uid, self._progress(placement))
         desk.progress.placement_changed(placement)
         selected = fleet.index.robots_of(text)
         for robot in desk.robots - selected:
@@ -233,34 +228,26 @@ class Placements:
             desk.acked.pop(robot, None)
         changed = (desk.changed | (selected - desk.robots)) & selected
         for robot in changed:
-            tally = self._tally(placement, robot, now)
+            tally = self._tally(placement, robot)
             desk.progress.tell(robot, tally)
             if desk.acked.get(robot, False) is not tally.acked:
                 desk.acked[robot] = tally.acked
                 self._returned.acked_changed(text, robot)
         desk.robots, desk.changed = set(selected), set()
-        may_begin = self._reports_listed and REPORTS not in self._liveness.dead
+        may_begin = self.reports.are_listed and REPORTS not in self._liveness.dead
         self._replicas.open(text, desk.progress.step(now, may_begin=may_begin))
         if placement.finalized and not desk.is_open:
             self._replicas.open(text, [robot for robot in selected if self.may_write(text, robot)])
         desk.is_open = placement.finalized
-        return desk
 
-    def _progress(self, placement: Placement) -> PlacementProgress:
-        named = [each for each in self._decisions.values() if (each.namespace, each.placement) == _place(placement)]
-        own = [each for each in named if each.placement_uid == placement.uid]
-        taken = [each.number for each in named if each.placement_uid != placement.uid]
-        return PlacementProgress(placement, own, taken=taken)
-
-    def _tally(self, placement: Placement, robot: str, now: float) -> RobotTally:
+    def _tally(self, placement: Placement, robot: str) -> RobotTally:
         fleet = self._state.fleet
         total = self._replicas.seats.total(placement.text, robot)
         rows = (fleet.rows[key] for key in fleet.rows_by_robot.get(robot, ()))
         pairs = [
             (row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid and not row.terminating
         ]
-        applied = self._reports.applied(robot, placement.uid)
-        is_known = self._reports.knows_placement(robot, placement.uid)
+        report, applied = self.reports.of_placement(robot, placement.uid)
         return RobotTally(
             replicas=total.replicas,
             due=total.due,
@@ -268,7 +255,7 @@ class Placements:
             terminating=total.terminating,
             stamp=total.stamp,
             acked=applied is not None and applied == applied_digest(pairs),
-            report=self._reports.report(robot, now) if is_known else Report.UNREPORTED,
+            report=report,
             ready=self._returned.statuses.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
             message=total.message,
@@ -371,16 +358,6 @@ class Placements:
         return all(
             kind.resource in fleet.listed for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE
         )
-
-    # Time
-
-    async def run(self) -> None:
-        """Notice robots that go offline because time passes, forever."""
-        while True:
-            now = self._state.clock()
-            self._reported(self._reports.turned(now))
-            turn = self._reports.next_turn()
-            await asyncio.sleep(_PACE_SECONDS if turn is None else min(_PACE_SECONDS, max(0.1, turn - now)))
 
 
 def _job(text: str) -> Job[Work]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from crsyncer.core.content.object_content import digest
 from crsyncer.fleet.domain.replica_plan import is_due
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.values import Blocked, RenderFailed, ReplicaKey, ReplicaPlan, Row, Strategy, Wanted
+from crsyncer.fleet.domain.values import Blocked, Rendering, ReplicaKey, ReplicaPlan, Row, Strategy, Wanted
 
 
 class Seat(NamedTuple):
@@ -16,7 +16,7 @@ class Seat(NamedTuple):
     placement: str
     """The placement that governs, as NAMESPACE/NAME."""
     stamp: str
-    """Of its rendering; of a failure "", of one that is never written again its own."""
+    """Of its rendering; where that fails, or it is never written again, the one that it has ("": none)."""
     due: bool = False
     """It is missing or has another stamp."""
     terminating: bool = False
@@ -26,9 +26,9 @@ class Seat(NamedTuple):
 
 def seat_of(key: ReplicaKey, wanted: Wanted, row: Row | None, plan: ReplicaPlan, fault: Fault | None) -> Seat:
     """What a look has found. `fault`: what stands against the write that is planned."""
-    stamp = "" if isinstance(wanted.rendering, RenderFailed) else wanted.rendering.stamp
-    if wanted.strategy is Strategy.CREATE_ONLY and row is not None:
-        stamp = row.marks.stamp
+    stamp = "" if row is None else row.marks.stamp  # a rendering that fails for a moment is no other content (F8.3)
+    if isinstance(wanted.rendering, Rendering) and (row is None or wanted.strategy is not Strategy.CREATE_ONLY):
+        stamp = wanted.rendering.stamp
     if isinstance(plan, Blocked):
         message = "" if wanted.kind.sensitive else plan.message
         fault = Fault(key.robot, wanted.source.text, plan.reason, message)
