@@ -46,6 +46,8 @@ class ObjectInformer:
         """Every object of the collection."""
         self.revisions = Revisions()
         self.cursor: Cursor | None = None
+        self.freshness = Freshness.STORED
+        """How fresh the objects are; only a confirmed collection is known to be whole."""
         self.phase_changed = phase_changed
         self._shown = shown
         self._gone = gone
@@ -104,6 +106,7 @@ class ObjectInformer:
 
     def freshness_changed(self, freshness: Freshness) -> None:
         """What is known stays in force while it cannot be watched."""
+        self.freshness = freshness
         if freshness is not Freshness.STORED:
             self._listed()
 

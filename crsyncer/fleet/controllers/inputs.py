@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
-from crsyncer.core.model import Key
+from crsyncer.core.model import Freshness, Key
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.calls import CRD_COLLECTION, CRD_PAGE, SYNC_POLICIES, Call, Collection
 from crsyncer.core.watching.pages import FIRST
 from crsyncer.errors import SyncError
+from crsyncer.fleet.controllers.alive import REPORTS
 from crsyncer.fleet.controllers.intake import Handlers, Intake
 from crsyncer.fleet.controllers.kind_catalog import Kinds, is_watched
 from crsyncer.fleet.controllers.state import FleetState
@@ -85,7 +86,7 @@ class Inputs:
             self._watch("SyncPolicies", SYNC_POLICIES, policies)
             for name, collection in _OWN.items():
                 self._watch(name, collection, handlers[name])
-            self._watch("reports", SYNC_STATES, self.intake.reports())
+            self._watch(REPORTS, SYNC_STATES, self.intake.reports())
             self._watch("StatusCollectors", COLLECTORS, self.intake.collectors())
             self._watch("CombinedStatuses", COMBINED, self.intake.combined())
             tasks.create_task(self.kinds.run())
@@ -212,6 +213,8 @@ class Inputs:
                 handlers.gone(key)  # it went while nobody was looking
             before.clear()
             handlers.listed()
+            if informer.freshness is Freshness.CONFIRMED:
+                self.intake.confirmed(name)
             self._listed_again(name)
 
         def phase_changed() -> None:

@@ -91,7 +91,7 @@ class Intake:
         return Handlers(
             lambda _, raw: self._placements.reports.shown(raw),
             self._report_gone,
-            self._reports_listed,
+            self._placements.reports_listed,
         )
 
     def collectors(self) -> Handlers:
@@ -114,8 +114,6 @@ class Intake:
             if is_first:
                 self._begin()
             self.take(change, listed=resource)
-            if resource in state.fleet.dead:
-                self.liveness.ask([resource])
             self._returned.listed(resource)
 
         def shown(key: Key, raw: Json) -> None:
@@ -127,6 +125,11 @@ class Intake:
             self._returned.object_gone(resource, key)
 
         return Handlers(shown, gone, listed)
+
+    def confirmed(self, name: str) -> None:
+        """A list has shown all of an input or a kind: one that was not served is served again, maybe."""
+        if name in self._state.fleet.dead | self.liveness.dead:
+            self.liveness.ask([name])
 
     def kind_shown(self, kind: PlacedKind) -> None:
         """A kind is as the cloud shows it."""
@@ -148,8 +151,6 @@ class Intake:
         if is_first:
             self._begin()
         self.take(change, listed=name)
-        if name in self._state.fleet.dead:
-            self.liveness.ask([name])
         self._returned.listed(name)
         if is_first and name in (Input.PLACEMENTS, Input.DECISIONS):
             self._placements.touch(set(self._state.fleet.index.placements))
@@ -189,11 +190,6 @@ class Intake:
         self.take(self._state.fleet.served(Input.STRIPS, is_served=False))
         self.take(self._state.fleet.strip_gone(key.name))
         self.liveness.ask([Input.STRIPS])
-
-    def _reports_listed(self) -> None:
-        if REPORTS in self.liveness.dead:
-            self.liveness.ask([REPORTS])
-        self._placements.reports_listed()
 
     def _report_gone(self, key: Key) -> None:
         self.liveness.doubt_reports()

@@ -1,0 +1,128 @@
+"""Decisions, counts and conditions: what is said of a placement, and how often it is written (F6.3, F6.4)."""
+
+import itertools
+
+from tests.fleet_model.controlling import fleet
+from tests.fleet_model.fleet_machine import HELD
+from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS
+from tests.model.answers import FORBIDDEN
+from tests.model.plane import GROUP
+
+
+def test_F6_3_a_status_and_a_decision_are_written_on_change_and_at_most_every_5_s() -> None:
+    with fleet(robots=3) as world:
+        began = world.clock.now
+        for number in range(60):
+            world.cloud.set("dock", spec={"x": number})
+            world.pass_time(0.5)
+        for resource, verbs in ((PLACEMENTS, ("status",)), (DECISIONS, ("update",))):
+            times = [each.time for each in world.written(began, resource=resource) if each.verb in verbs]
+            assert all(after - before >= 4.9 for before, after in itertools.pairwise(times)), times
+        world.settle()
+        quiet = world.clock.now
+        world.pass_time(600)
+        assert world.written(quiet) == []
+
+
+def test_F6_3_a_decision_has_at_most_500_robots_and_the_lowest_free_number() -> None:
+    with fleet(robots=3, start=False) as world:
+        world.cloud.delete("dock")
+        world.robots(*(f"x{number:04}" for number in range(510)))
+        world.start()
+        world.pass_time(20)
+        found = {name: len(raw["robots"]) for (_, name), raw in world.stored(DECISIONS).items()}
+        assert found == {"p-0": 500, "p-1": 13}
+        assert world.status()["counts"]["selected"] == 513
+
+
+def test_F6_4_unreported_robots_are_stamped_when_nothing_is_due() -> None:
+    with fleet(robots=3) as world:
+        assert world.decided() == {"r1": "Stamped", "r2": "Stamped", "r3": "Stamped"}
+        counts = world.status()["counts"]
+        assert (counts["selected"], counts["replicas"], counts["stamped"], counts["unreported"]) == (3, 3, 3, 3)
+        assert world.condition("Stamped") == ("True", "Stamped")
+        assert world.condition("RolledOut")[0] == "True"
+
+
+def test_F6_4_a_robot_without_replicas_is_ready() -> None:
+    with fleet(robots=2) as world:
+        world.cloud.delete("dock")
+        world.settle()
+        assert world.decided() == {"r1": "Ready", "r2": "Ready"}
+
+
+def test_F6_4_a_replica_that_terminates_is_due_and_made_again_when_it_is_gone() -> None:
+    with fleet(robots=1) as world:
+        world.cloud.finalize("dock", HELD, namespace="robot-r1")
+        world.cloud.delete("dock", namespace="robot-r1")
+        world.settle()
+        assert world.decided() == {"r1": "Waiting"}
+        assert world.condition("Stamped")[0] == "False"
+        world.cloud.finalize("dock", namespace="robot-r1")
+        world.agree()
+        assert world.decided() == {"r1": "Stamped"}
+
+
+def test_F6_4_errors_are_counted_and_the_first_20_are_shown() -> None:
+    with fleet(robots=3, start=False) as world:
+        names = [f"x{number:02}" for number in range(40)]
+        world.robots(*names, site="north")
+        steps = [{"path": "/spec/site", "property": {"name": "missing"}}]
+        world.edit("p", overrides=[{"robotSelector": {"matchLabels": {"site": "north"}}, "steps": steps}])
+        world.start()
+        world.agree()
+        status = world.status()
+        assert (len(status["errors"]), status["errorCount"]) == (20, 40)
+        assert (status["counts"]["blocked"], status["counts"]["stamped"]) == (40, 3)
+        assert world.condition("RolledOut")[0] == "False"
+
+
+def test_F6_3_rights_that_are_taken_away_stop_only_what_needs_them() -> None:
+    with fleet(robots=2) as world:
+        world.inject(FORBIDDEN, verb="create", part="/namespaces", times=1_000_000, seconds=3000)
+        world.robots("r3")
+        world.cloud.set("dock", spec={"x": 2})
+        world.settle()
+        assert world.specs() == {"robot-r1/dock": {"x": 2}, "robot-r2/dock": {"x": 2}}
+        assert [each["robot"] for each in world.status()["errors"]] == ["r3"]
+        world.pass_time(4000)
+        world.agree()
+        assert len(world.replicas()) == 3
+
+
+def test_F11_many_writes_of_one_placement_do_not_hold_up_another() -> None:
+    with fleet(robots=0, start=False) as world:
+        world.robots(*(f"r{number}" for number in range(150)))
+        world.source("lift", labels={"use": "yes"})
+        world.edit("p", resources=[{"group": GROUP, "resource": "goals", "names": ["dock"]}])
+        world.place(
+            "q",
+            resources=[{"group": GROUP, "resource": "goals", "names": ["lift"]}],
+            robotNames=["r1"],
+            robotSelectors=[],
+        )
+        world.start()
+        world.agree()
+        world.weather["a"].latency = 0.5
+        began = world.clock.now
+        world.cloud.set("dock", spec={"x": 2})
+        world.pass_time(1)
+        world.cloud.set("lift", spec={"x": 2})
+        world.pass_time(60)
+        world.weather["a"].latency = 0.0
+        written = world.written(began, resource="goals")
+        (lift,) = [number for number, each in enumerate(written) if each.name == "lift"]
+        assert len(written) == 151
+        assert written[lift].time - began < 5.0
+        assert lift < 140
+
+
+def test_F6_4_a_robot_label_shows_who_was_selected() -> None:
+    with fleet(robots=3, start=False) as world:
+        world.edit("p", robotSelectors=[{"matchLabels": {"site": "north"}}])
+        world.start()
+        world.settle()
+        assert world.decided() == {}
+        world.cloud.label("r2", kind=INVENTORY_KIND, site="north")
+        world.agree()
+        assert world.decided() == {"r2": "Stamped"}
