@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from enum import Enum, StrEnum
 from itertools import islice
 from typing import Protocol
@@ -230,7 +229,7 @@ class CollectionState:
         key = None if version is None else self.handler.key_of(raw)
         if version is None or key is None:
             return None
-        return version if key == version.key else replace(version, key=key)
+        return version if key is version.key else ObjectVersion(key, version.uid, version.resource_version)
 
     def is_stranger(self, raw: Json) -> bool:
         """Whether some metadata are of an object that is not to be kept."""

@@ -73,9 +73,12 @@ class ObjectInformer:
         return key in self.objects
 
     def key_of(self, raw: Json) -> Key | None:
-        """The server's own; None for an answer that is none."""
+        """The server's own; None for an answer that is none. That of a known object is the very one in `objects`."""
         version = version_of(raw)
-        return version.key if version is not None else None
+        if version is None:
+            return None
+        known = self.objects.get(version.key)
+        return version.key if known is None else known.key
 
     def is_stranger(self, raw: Json) -> bool:  # noqa: ARG002
         """Every object is known."""
@@ -94,7 +97,7 @@ class ObjectInformer:
             known = self.objects.get(key)
             if known is not None:  # each object's texts are in memory once, not again for each new version
                 uid = known.uid if known.uid == version.uid else version.uid
-                version = ObjectVersion(known.key, uid, version.resource_version)
+                version = ObjectVersion(key, uid, version.resource_version)
             self.objects[key] = version
             self.revisions.saw(key, version.resource_version)
             self._shown(key, raw)
