@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import time
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +20,19 @@ from crsyncer.adapters.store.offline import read_bodies, read_offline
 from crsyncer.adapters.store.schema import STEPS
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
-from crsyncer.core.model import Cursor, FinalizerRow, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Key,
+    Loaded,
+    Pending,
+    Record,
+    ReplicaMark,
+    Side,
+    Stamp,
+    Tombstone,
+    View,
+)
 from crsyncer.errors import Locked, StoreError
 from tests.adapters.store_histories import KEYS, RESOURCES, Model, put
 from tests.adapters.store_kit import GOALS, body, cursor, key, measure, pending, report_status, view
@@ -81,6 +94,16 @@ async def test_what_is_put_is_read_before_and_after_the_commit_and_the_restart(s
     assert store.get_meta("identity/cloud") == {"a": [1]}
     assert store.get_meta("never") is None
     assert (store.state, store.notes, store.schema) == ("ok", [], len(STEPS))
+    await store.close()
+
+
+async def test_F9_5_the_marks_of_a_replica_can_be_read_by_name_after_a_restart(store):
+    mark = ReplicaMark("placement-uid", 7)
+    store.put_copy(Side.CLOUD, GOALS, key(1), replace(FULL_VIEW, replica=mark), body(1))
+    store = await reopened(store)
+    found = (await store.load(GOALS)).views[Side.CLOUD][key(1)].replica
+    assert found is not None
+    assert (found.placement, found.number) == mark
     await store.close()
 
 

@@ -191,7 +191,7 @@ def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
     if kind is View and len(values) > _STAMP and values[_STAMP] is not None:
         values[_STAMP] = pool.setdefault(("stamp", values[_STAMP]), Stamp(*values[_STAMP]))
     if kind is View and len(values) > _REPLICA and values[_REPLICA] is not None:
-        values[_REPLICA] = pool.setdefault(values[_REPLICA], ReplicaMark(*values[_REPLICA]))
+        values[_REPLICA] = pool.setdefault(("replica", values[_REPLICA]), ReplicaMark(*values[_REPLICA]))
     called = _CALLED.get(kind, len(values))
     if called < len(values) and values[called] is not None:
         values[called] = Key(*values[called])
