@@ -10,6 +10,7 @@ from crsyncer.adapters.config import a_directory, a_path
 from crsyncer.adapters.config import state_dir as resolve_state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.crds import SYNC_POLICY
+from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
 from crsyncer.errors import ConfigError
 
 
@@ -28,6 +29,11 @@ from crsyncer.errors import ConfigError
     help="Show what a SyncPolicy does instead: names, a changed URL, a Secret that travels, a deletion that waits.",
 )
 @click.option(
+    "--fleet",
+    is_flag=True,
+    help="Show what a RobotPlacement does instead: three robots, canaries first, one robot that is away, a hold.",
+)
+@click.option(
     "--state-dir",
     metavar="DIR",
     type=a_directory,
@@ -37,25 +43,32 @@ from crsyncer.errors import ConfigError
 @click.option(
     "--config", metavar="FILE", type=a_path, help="Configuration file for the demo's agent, beneath its own flags."
 )
-def demo(keep: bool, crds: Path | None, policy: bool, state_dir: Path | None, config: Path | None) -> int:
-    """See it work on two throw-away control planes on this machine, step by step.
+def demo(keep: bool, crds: Path | None, policy: bool, fleet: bool, state_dir: Path | None, config: Path | None) -> int:
+    """See it work on throw-away control planes on this machine, step by step.
 
     Real API servers, the real agent, a link that is cut, an agent that is killed. Each step says what is expected
-    and what the API servers show. Takes about a minute; the first run takes minutes more, to get the programs.
+    and what the API servers show. Takes one or two minutes; the first run takes minutes more, to get the programs.
 
     Exit codes: 0 every step passed, 1 a step failed, 130 interrupted. Nothing is left behind without --keep.
     """
-    from crsyncer.sandbox.stories.story import Story
-    from crsyncer.sandbox.stories.story_demo import AgentOptions, play
-
+    if fleet:
+        others = {"--keep": keep, "--crds": crds, "--policy": policy, "--state-dir": state_dir, "--config": config}
+        if given := [flag for flag, value in others.items() if value]:
+            raise ConfigError(f"--fleet: not together with {given[0]}; allowed: --fleet alone")
     if policy and (keep or crds is not None):
         raise ConfigError("--policy: not together with --keep or --crds; allowed: one of them")
     _check(state_dir, config)
+    from crsyncer.sandbox.stories.fleet_story import play_fleet
+    from crsyncer.sandbox.stories.story import Story
+    from crsyncer.sandbox.stories.story_demo import AgentOptions, play
+
     options = AgentOptions(state_dir, config)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may have started us with it ignored
     for number in (signal.SIGTERM, signal.SIGHUP):  # clean up as with Ctrl-C
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     story = Story(_write, colour=sys.stdout.isatty())
+    if fleet:
+        return play_fleet(story, [SCHEMAS / f"{name}.yaml" for name in (*KINDS, INVENTORY)])
     return play(story, crds=crds, policy_crd=SYNC_POLICY if policy else None, keep=keep, options=options)
 
 

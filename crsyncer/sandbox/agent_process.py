@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from crsyncer.adapters.control import ask
 from crsyncer.adapters.retries import until_async
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.program import Program
+from crsyncer.sandbox.program import Program, outcome
 
 _PATIENCE_SECONDS = 60.0
 
@@ -89,14 +88,8 @@ class AgentProcess:
 
     async def crsyncer(self, *arguments: str) -> tuple[int, str, str]:
         """Run another command on the same state directory: exit code, standard output, standard error."""
-        process = await asyncio.create_subprocess_exec(
-            *(*self._crsyncer, *arguments, "--state-dir", str(self.state_dir)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._program.environment,
-        )
-        out, error = await process.communicate()
-        return process.returncode or 0, out.decode(), error.decode()
+        command = [*self._crsyncer, *arguments, "--state-dir", str(self.state_dir)]
+        return await outcome(command, environment=self._program.environment)
 
     async def ask(self) -> dict[str, Any] | None:
         """The status document from the control socket; None without an answer."""

@@ -201,6 +201,14 @@ class Plane:
         return self.ca_file.exists() and _is_ok(self.server + path, token=self.admin_token, ca_file=self.ca_file)
 
 
+def start_together(planes: Sequence[Plane]) -> None:
+    """Start planes at the same time, and return when all are ready. Raises SyncError; some may run then."""
+    for plane in planes:
+        plane.launch()
+    for plane in planes:
+        plane.wait_ready()
+
+
 def _is_ok(url: str, *, token: str = "", ca_file: Path | None = None) -> bool:
     """Whether there is an answer below 400, without a proxy."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - our own URLs

@@ -12,6 +12,15 @@ from crsyncer.sandbox.process import spawn
 _STOP_SECONDS = 30.0
 
 
+async def outcome(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+    """Run a command to its end: exit code, standard output, standard error. `environment`: all of its variables."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+    out, error = await process.communicate()
+    return process.returncode or 0, out.decode(), error.decode()
+
+
 class Program:
     """A process and its log. It ends with this process, unless `detached`."""
 

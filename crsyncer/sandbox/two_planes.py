@@ -13,7 +13,7 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox import binaries
 from crsyncer.sandbox.binaries import Binaries, say
 from crsyncer.sandbox.golang import Progress
-from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.plane import Plane, start_together
 from crsyncer.sandbox.process import recorded, write_private
 
 _PROGRAMS = "programs.json"
@@ -45,18 +45,15 @@ class Sandbox:
         programs = binaries.find(progress=progress)
         temporary = directory is None
         if directory is None:
-            _sweep()
-            directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+            directory = temporary_directory()
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         if cls.attach(directory) is not None:
             raise SyncError(f"a sandbox is already up in {directory}", hint="crsyncer sandbox down")
         sandbox = cls(directory.resolve(), programs=programs, detached=detached, temporary=temporary)
         write_private(sandbox.directory / _PROGRAMS, json.dumps(asdict(programs), default=str))
         try:
+            start_together(sandbox.planes)
             for plane in sandbox.planes:
-                plane.launch()
-            for plane in sandbox.planes:
-                plane.wait_ready()
                 plane.kubeconfig(sandbox.kubeconfig(plane.name))
         except BaseException as error:
             for plane in sandbox.planes:
@@ -113,10 +110,11 @@ class Sandbox:
         self.down()
 
 
-def _sweep() -> None:
-    """Remove the temporary directories of processes that were killed, 100 MB each."""
+def temporary_directory() -> Path:
+    """A new directory for planes. Removes those of processes that were killed, 100 MB each."""
     for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
         owner = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if not Path(f"/proc/{owner}").exists():
             with suppress(OSError):
                 shutil.rmtree(directory)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))

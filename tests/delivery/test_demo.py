@@ -21,6 +21,7 @@ from crsyncer.sandbox.stories.story_kinds import OWN, load, sample
 DEMO = [sys.executable, "-m", "crsyncer.cli.main", "demo"]
 SHARED = Path(__file__).parents[3] / "shared" / "crds"
 STEPS = 11
+FLEET_STEPS = 13
 
 
 def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
@@ -67,6 +68,25 @@ def test_the_story_of_a_policy_holds():
     assert "url http://localhost:8080/plan-8.pdf, note use the back door" in done.stdout
     secrets = [base64.b64encode(password).decode() for password in (b"first", b"second")]
     assert [secret in done.stdout for secret in secrets] == [False, False]
+
+
+def test_the_story_of_a_fleet_holds():
+    done = run("--fleet")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1].startswith(f"PASSED: all {FLEET_STEPS} steps")
+    assert max(map(len, lines)) <= WIDTH
+    assert "WRONG" not in done.stdout
+    verdicts = re.findall("^([A-Z ]+): ", done.stdout, re.MULTILINE)
+    assert verdicts == ["ATTENTION", "HEALTHY", "ATTENTION", "HEALTHY", "PASSED"]
+    assert re.search("released [0-9a-f]{24}: 9 replicas will be removed", done.stdout)
+
+
+@pytest.mark.parametrize("others", [["--keep"], ["--crds", "."], ["--policy"], ["--state-dir", "."]])
+def test_the_story_of_a_fleet_is_told_alone(others):
+    done = run("--fleet", *others)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--fleet: not together with {others[0]}; allowed: --fleet alone" in done.stderr
 
 
 def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):
