@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from crsyncer.core.model import Json, Key
-from crsyncer.fleet.controllers.alive import REPORTS, Liveness
+from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import FleetState
