@@ -418,6 +418,13 @@ def test_events_lead_to_what_a_fresh_look_finds_and_name_every_key_that_changes(
     assert everything(fresh) == everything(fleet)
 
 
+def test_F5_2_sources_are_known_on_when_their_crd_is_gone_so_that_a_later_list_shows_which_are_not_there():
+    fleet = ready_fleet()
+    fleet.object_shown(placed(fleet), GOALS)
+    fleet.kind_gone(GOALS)
+    assert [str(each) for each in fleet.places(GOALS)] == ["site/dock"]
+
+
 def test_places_and_replicas_by_placement_are_known():
     fleet = ready_fleet()
     fleet.object_shown(placed(fleet), GOALS)

@@ -98,8 +98,9 @@ class Fleet:
         return self._places[resource].get(place)
 
     def places(self, resource: str) -> list[Key]:
-        """The names of all objects of a kind that are known."""
-        return [*self._places[resource], *self._others[resource]]
+        """The names of all objects of a kind that are known. Sources are known on when their CRD is gone."""
+        sources = [Key(key.namespace, key.name) for key in self.index.sources if key.resource == resource]
+        return list({*self._places[resource], *self._others[resource], *sources})
 
     def properties_of(self, robot: Robot) -> Properties:
         """All properties of a robot, without those of a ConfigMap that is too large."""
