@@ -250,6 +250,32 @@ def test_G4_1_a_bad_certificate_or_configuration_changes_nothing_and_is_told(sha
     assert until(lambda: shards.kept.reasons() == [], seconds=PATIENCE), shards.kept.page("/status")
 
 
+def test_the_upkeep_starts_before_haproxy_and_takes_up_settings_that_can_be_used(shards: Shards, tmp_path: Path):
+    door = OpenDoor(tmp_path / "second", shards.root.door_kubeconfig(tmp_path / "root.kubeconfig"))
+    shards.b.door_kubeconfig(tmp_path / "b.kubeconfig")
+    settings = tmp_path / "door.yaml"
+    settings.write_text("{}")
+    kept = Kept(door, "--config", str(settings))
+    try:
+        assert until(lambda: kept.page("/configured")[0] == 200, seconds=PATIENCE), kept.process.tail(20)
+        assert kept.page("/readyz")[0] == 503
+        door.start()
+        kept.wait_ready()
+        token = shards.token("r2", "root")
+        assert until(lambda: door.ask(at("goals", "robot-r2"), token).status == 200, seconds=PATIENCE)
+        settings.write_text("shards: {b: nowhere}")
+        assert until(lambda: kept.reasons() == ["BadFile"], seconds=PATIENCE), kept.page("/status")
+        assert door.ask(at("goals", "robot-r2"), token).status == 200
+        settings.write_text("shards: {b: b.kubeconfig}")
+        assert until(lambda: kept.reasons() == [], seconds=PATIENCE), kept.page("/status")
+        shards.place("r1", "b")
+        token = shards.token("r1", "b")
+        assert until(lambda: door.ask(at("goals", "robot-r1"), token).status == 200, seconds=PATIENCE)
+    finally:
+        kept.stop()
+        door.stop()
+
+
 def test_files_that_door_config_wrote_meanwhile_are_loaded(shards: Shards):
     before = workers(shards.door)
     (shards.door.directory / "haproxy.cfg").touch()
