@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.adapters.expressions import Expressions
+from crsyncer.core.content.object_content import json_size
 from crsyncer.fleet.domain.returned.cells import cell_of, shown
 from crsyncer.fleet.domain.returned.collectors import Aggregate, Collector, Row, RowError, RowResult, collector_of
 from crsyncer.fleet.domain.returned.combining import MOST_OBJECT_BYTES, aggregated, combine, shown_results
-from crsyncer.fleet.domain.values import json_size
 
 
 def collector(**spec: Any) -> Collector:

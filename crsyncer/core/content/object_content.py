@@ -34,6 +34,11 @@ Known = dict[Any, Any]
 """Texts and stamps, each by itself: `setdefault` returns the one that is kept already, where there is one."""
 
 
+def json_size(value: Any) -> int:
+    """The bytes of a value as an API server is sent it."""
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace"))
+
+
 def digest(value: Any, key: bytes = b"") -> str:
     """96 bits that are equal for values of equal meaning: 1 and 1.0 are, 1 and true and "1" are not.
 

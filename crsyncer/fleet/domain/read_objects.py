@@ -10,7 +10,7 @@ from sys import intern
 
 from crsyncer.core.content.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.content.fields import Fields, Text, fields_at, json_problem, text_at, wrong
-from crsyncer.core.content.object_content import is_deeper_than
+from crsyncer.core.content.object_content import is_deeper_than, json_size
 from crsyncer.core.content.pointer import LONGEST, PATH, Pointer, parse
 from crsyncer.core.content.selector import Selector, selector_at
 from crsyncer.core.content.steps import Remove, Set
@@ -39,7 +39,6 @@ from crsyncer.fleet.domain.values import (
     Target,
     TemplateSource,
     Verdict,
-    json_size,
 )
 
 _GROUP = Text(253, 0, "([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", "an API group")

@@ -11,6 +11,7 @@ from crsyncer.core.content.object_content import (
     digest,
     has_sound_texts,
     is_deeper_than,
+    json_size,
     synced_annotations,
     synced_labels,
 )
@@ -30,7 +31,6 @@ from crsyncer.fleet.domain.values import (
     Rendering,
     Robot,
     Source,
-    json_size,
 )
 
 UNSHOWN = "the message is not shown, for it may quote a Secret"

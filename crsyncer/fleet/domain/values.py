@@ -1,6 +1,5 @@
 """The values of the fleet controller: robots, sources, placements, replicas (fleet rules, section 1)."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,11 +21,6 @@ MOST_RENDERED_BYTES = 512 << 10
 MOST_PLACEMENT_BYTES = 1 << 20
 MOST_LEVELS = 200
 """More deeply nested content is not rendered: it would overflow the stack."""
-
-
-def json_size(value: Any) -> int:
-    """The bytes of a value as an API server is sent it."""
-    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace"))
 
 
 class Target(StrEnum):

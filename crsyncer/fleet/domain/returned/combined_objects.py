@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from crsyncer.core.content.object_content import digest
+from crsyncer.core.content.object_content import digest, json_size
 from crsyncer.core.model import Json, Key
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.returned.combining import MOST_OBJECT_BYTES, shown_results
 from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.evaluations import Evaluations
-from crsyncer.fleet.domain.values import API_VERSION, Nothing, Placement, SourceKey, Wait, json_size
+from crsyncer.fleet.domain.values import API_VERSION, Nothing, Placement, SourceKey, Wait
 
 STATUS_COLLECTORS = "StatusCollectors"
 COMBINED_STATUSES = "CombinedStatuses"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
+from crsyncer.core.content.object_content import json_size
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.returned.cells import Cell, Number, cell_of, order, shown
 from crsyncer.fleet.domain.returned.collectors import Aggregate, Collector, Row, RowError, RowResult
-from crsyncer.fleet.domain.values import json_size
 
 MOST_ROW_ERRORS = 10
 MOST_OBJECT_BYTES = 256 << 10

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from crsyncer.core.content.object_content import is_deeper_than
+from crsyncer.core.content.object_content import is_deeper_than, json_size
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.values import MOST_LEVELS, PlacedKind, Robot, Source, json_size
+from crsyncer.fleet.domain.values import MOST_LEVELS, PlacedKind, Robot, Source
 
 OBJ, RETURNED, INVENTORY, PROPAGATION = "obj", "returned", "inventory", "propagation"
 VARIABLES: Mapping[str, type] = MappingProxyType(dict.fromkeys((OBJ, RETURNED, INVENTORY, PROPAGATION), object))
