@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from crsyncer.door.domain.door_values import FrontDoor
 from crsyncer.door.domain.haproxy_template import CERTIFICATE
 from crsyncer.door.domain.robots_map import map_text
 from crsyncer.door.domain.signing_keys import merged_keys
-from crsyncer.door.domain.upkeep_plan import KeyTimer
+from crsyncer.door.domain.upkeep_plan import KeyTimer, has_moved
 from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration, written_at
 from crsyncer.door.gather_door import jwks, read_certificate, shards_of
 from crsyncer.door.master_socket import MasterSocket
@@ -23,6 +24,8 @@ from crsyncer.errors import ConfigError, SyncError
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_LOOK_UP_SECONDS = 60.0
+"""How often the name of a shard that is down is looked up."""
 
 
 @dataclass(slots=True)
@@ -42,6 +45,7 @@ class Keeping:
     """The shards that gave no keys."""
     _answers: dict[str, Json] = field(default_factory=dict)
     _reload_due: bool = False
+    _looked_up_at: float = -math.inf
 
     async def run(self) -> None:
         """Keep it so, for ever. What is loaded at the start is what the files say."""
@@ -51,7 +55,7 @@ class Keeping:
             if self.timer.due(loop.time()):
                 self.timer.read(loop.time())
                 await self._attempt()
-            elif self._reload_due or self._is_outdated():
+            elif self._reload_due or self._is_outdated() or await self._has_moved():
                 self._reload_due = True
                 await self._reload()
             await asyncio.sleep(_POLL_SECONDS)
@@ -62,6 +66,22 @@ class Keeping:
             return written_at(self.settings.directory) > self.upkeep.seen.loaded_at
         except OSError:
             return False
+
+    async def _has_moved(self) -> bool:
+        """Whether a shard is down, and its name means another address than when HAProxy started."""
+        loop = asyncio.get_running_loop()
+        if all(self.upkeep.seen.shards_up.values()) or loop.time() < self._looked_up_at + _LOOK_UP_SECONDS:
+            return False
+        self._looked_up_at = loop.time()
+        for shard in shards_of(self.clusters):
+            try:
+                found = await loop.getaddrinfo(shard.host, shard.port, type=socket.SOCK_STREAM)
+            except OSError:
+                continue
+            if has_moved(self.upkeep.seen.servers.get(shard.name), {str(each[4][0]) for each in found}):
+                log.info("shard %s is down, and %s has another address now", shard.name, shard.host)
+                return True
+        return False
 
     async def _attempt(self) -> None:
         try:

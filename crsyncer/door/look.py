@@ -42,7 +42,8 @@ async def look_at_haproxy(settings: DoorSettings) -> HAProxySeen:
         newest = seen.workers[0].pid
         if not await socket.is_ours(newest):
             raise Unsure(f"the HAProxy at {settings.socket} does not use {settings.directory / MAP}")
-        seen.up, seen.routes = await socket.shards_up(newest), await socket.map_entries(newest)
+        seen.up = {name: server.is_up for name, server in (await socket.servers(newest)).items()}
+        seen.routes = await socket.map_entries(newest)
         seen.streams = [each for worker in seen.workers for each in await socket.streams(worker.pid)]
     except SyncError as error:
         seen.trouble = error

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from crsyncer.door.domain import haproxy_answers as answers
-from crsyncer.door.domain.haproxy_answers import Stream, Worker
+from crsyncer.door.domain.haproxy_answers import Server, Stream, Worker
 from crsyncer.errors import Unsure
 
 _SECONDS = 10.0
@@ -49,9 +49,9 @@ class MasterSocket:
         """How many tokens a worker has refused."""
         return answers.refused_tokens(await self._ask("show table refused", pid=pid))
 
-    async def shards_up(self, pid: int) -> dict[str, bool]:
-        """Whether each shard is up, as a worker sees it. An old one checks nothing."""
-        return answers.shards_up(await self._ask("show servers state", pid=pid))
+    async def servers(self, pid: int) -> dict[str, Server]:
+        """Each shard as a worker sees it. An old one checks nothing."""
+        return answers.servers(await self._ask("show servers state", pid=pid))
 
     async def do(self, commands: Iterable[str], *, pid: int) -> None:
         """Have a worker carry out commands, whose effect the caller looks at."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crsyncer.door.domain.haproxy_answers import Stream, Worker
+from crsyncer.door.domain.haproxy_answers import Server, Stream, Worker
 from crsyncer.door.domain.robots_map import Routes, changes, map_text
 from crsyncer.door.domain.upkeep_plan import strays
 from crsyncer.door.door_files import MAP, put_map
@@ -31,7 +31,7 @@ class Seen:
     """HAProxy as it was last seen, for health and metrics."""
 
     workers: tuple[Worker, ...] = ()
-    shards_up: dict[str, bool] = field(default_factory=dict)
+    servers: dict[str, Server] = field(default_factory=dict)
     refused: dict[int, int] = field(default_factory=dict)
     trouble: SyncError | None = None
     map_is_written: bool = False
@@ -39,6 +39,11 @@ class Seen:
     """When HAProxy loaded its configuration, to the second: Unix time; infinity: not known."""
     at: float = 0.0
     """Event loop time, in seconds."""
+
+    @property
+    def shards_up(self) -> dict[str, bool]:
+        """Whether each shard is up; empty: not known."""
+        return {name: server.is_up for name, server in self.servers.items()}
 
 
 class Upkeep:
@@ -124,12 +129,12 @@ class Upkeep:
             except Unsure:
                 if not worker.is_old:
                     raise  # an old worker may end at any time
-        up = await self._haproxy.shards_up(current[0].pid) if current else {}
-        down = frozenset(shard for shard, is_up in up.items() if not is_up)
+        servers = await self._haproxy.servers(current[0].pid) if current else {}
+        down = frozenset(shard for shard, server in servers.items() if not server.is_up)
         if self._is_dirty or down or self._rounds % _LOOK_ROUNDS == 0:
             await self._end_strays(down)
             self._is_dirty = False
-        self.seen.workers, self.seen.shards_up = workers, up
+        self.seen.workers, self.seen.servers = workers, servers
         self.seen.refused = {worker.pid: await self._haproxy.refused_tokens(worker.pid) for worker in current}
 
     async def _sync_map(self, worker: Worker) -> None:
@@ -186,5 +191,5 @@ class Upkeep:
         elif error is None and before:
             log.info("HAProxy answers, and its map is written")
         if error is not None:
-            self.seen.workers, self.seen.shards_up, self.seen.loaded_at = (), {}, math.inf
+            self.seen.workers, self.seen.servers, self.seen.loaded_at = (), {}, math.inf
         self.seen.trouble = error

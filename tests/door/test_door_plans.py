@@ -7,17 +7,18 @@ from hypothesis import strategies as st
 from crsyncer.door.domain.door_health import EXIT_CODES, Level, Reason, reason_of, reasons, worst
 from crsyncer.door.domain.door_report import chosen_shard, door_status
 from crsyncer.door.domain.haproxy_answers import (
+    Server,
     Stream,
     Worker,
     map_entries,
     processes,
     refused_tokens,
+    servers,
     sessions,
-    shards_up,
     streams,
     version,
 )
-from crsyncer.door.domain.upkeep_plan import KeyTimer, counted, robots_at, strays
+from crsyncer.door.domain.upkeep_plan import KeyTimer, counted, has_moved, robots_at, strays
 from crsyncer.errors import Unsure
 
 A = Stream("robot-a", "root", "192.0.2.1:5000")
@@ -82,7 +83,17 @@ def test_G2_1_refused_tokens_are_counted():
 
 
 def test_G5_1_which_shards_are_up_is_read():
-    assert shards_up(STATE) == {"root": True, "b": False}
+    assert servers(STATE) == {"root": Server(True, "127.0.0.1"), "b": Server(False, "127.0.0.1")}
+
+
+def test_a_shard_that_is_down_has_moved_when_its_name_means_other_addresses():
+    down, nowhere, up = Server(False, "192.0.2.1"), Server(False, "-"), Server(True, "192.0.2.1")
+    assert has_moved(down, ["192.0.2.2"])
+    assert has_moved(nowhere, ["192.0.2.2"])
+    assert not has_moved(down, ["192.0.2.2", "192.0.2.1"])
+    assert not has_moved(down, [])
+    assert not has_moved(up, ["192.0.2.2"])
+    assert not has_moved(None, ["192.0.2.2"])
 
 
 @pytest.mark.parametrize(

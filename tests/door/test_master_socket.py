@@ -94,7 +94,7 @@ async def test_G4_1_a_reload_begins_with_the_file_and_the_old_workers_map_is_kep
         changes({"robot-r2": "b"}, {"robot-r2": "root", "robot-r3": "b"}, str(running.directory / MAP)), pid=now
     )
     assert await socket.map_entries(now) == {"robot-r2": "root", "robot-r3": "b"}
-    assert set(await socket.shards_up(now)) == set(SHARDS)
+    assert set(await socket.servers(now)) == set(SHARDS)
     assert await socket.streams(now) == ()
     assert await socket.refused_tokens(now) == 0
 

@@ -36,6 +36,15 @@ class Stream:
     """The robot's address and port."""
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A shard as HAProxy sees it."""
+
+    is_up: bool
+    address: str
+    """What its name meant when HAProxy started; "-" where it meant nothing."""
+
+
 def processes(text: str) -> tuple[Worker, ...]:
     """The workers in the answer to `show proc`."""
     found, is_old = [], False
@@ -89,11 +98,13 @@ def sessions(text: str) -> dict[tuple[str, str], str]:
     }
 
 
-def shards_up(text: str) -> dict[str, bool]:
-    """Whether each shard is up, by the answer to `show servers state`."""
+def servers(text: str) -> dict[str, Server]:
+    """Each shard as HAProxy sees it, by the answer to `show servers state`."""
     lines = (line.split() for line in text.splitlines())
     return {
-        words[3]: words[5] == _UP for words in lines if len(words) > 6 and words[1] == f"{_SHARD_BACKEND}{words[3]}"
+        words[3]: Server(words[5] == _UP, words[4])
+        for words in lines
+        if len(words) > 6 and words[1] == f"{_SHARD_BACKEND}{words[3]}"
     }
 
 

@@ -3,13 +3,21 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crsyncer.door.domain.haproxy_answers import Stream
+from crsyncer.door.domain.haproxy_answers import Server, Stream
 from crsyncer.door.domain.robots_map import Routes
 
 
 def strays(streams: Iterable[Stream], wanted: Routes, lost: Collection[str] = ()) -> tuple[Stream, ...]:
     """The streams of robots that are gone or are at another shard now (G4.3), and those at lost shards (G5.1)."""
     return tuple(each for each in streams if wanted.get(each.namespace) != each.shard or each.shard in lost)
+
+
+def has_moved(server: Server | None, addresses: Collection[str]) -> bool:
+    """Whether a shard is down at an address that its name does not mean any more. HAProxy looks names up at its start.
+
+    `addresses` are what the name means now; none: that is not known.
+    """
+    return server is not None and not server.is_up and bool(addresses) and server.address not in addresses
 
 
 def robots_at(shard: str, streams: Iterable[Stream]) -> list[str]:
