@@ -36,7 +36,8 @@ _WELL_SECONDS = 60.0
 """So long after a trouble of a link everything is seen again."""
 _MOST_VIEWS = 3000
 _COMBINED = f"combinedstatuses.{oracle.FLEET}"
-_OWN = (LEASES, DECISIONS, _COMBINED)
+_OWN = (LEASES, DECISIONS, _COMBINED, f"robotsyncstates.{oracle.FLEET}")
+"""Nothing that shall be there depends on these."""
 
 
 @dataclass(slots=True)
