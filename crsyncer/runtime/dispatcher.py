@@ -84,6 +84,12 @@ class Dispatcher(Generic[K]):
         """Run a job again after a time, jittered by up to a fifth."""
         self._at(job, spread(seconds, chance()))
 
+    def at(self, job: Job[K], when: float) -> None:
+        """Run a job again at a time, in event loop time: others wait for that moment."""
+        self._since.setdefault(job, asyncio.get_running_loop().time())
+        self._queue.add_at(job, when)
+        self._wake.set()
+
     def back_off(self, job: Job[K], backoff: Backoff = RETRY) -> None:
         """Run a job again after a back-off that grows with its failures in a row."""
         self._at(job, backoff.wait(self._queue.count_failure(job), chance()))
@@ -155,10 +161,7 @@ class Dispatcher(Generic[K]):
                 timer.cancel()
 
     def _at(self, job: Job[K], seconds: float) -> None:
-        now = asyncio.get_running_loop().time()
-        self._since.setdefault(job, now)
-        self._queue.add_at(job, now + seconds)
-        self._wake.set()
+        self.at(job, asyncio.get_running_loop().time() + seconds)
 
     def _retry_now(self) -> None:
         """End the waits of all jobs."""

@@ -61,6 +61,14 @@ def test_F8_2_paused_begins_none_and_finishes_what_was_begun():
         assert set(fleet.states().values()) == {"Ready"}
 
 
+def test_F8_3_a_robot_fails_after_progressDeadlineSeconds_and_not_before():
+    with rolling(1, progressDeadlineSeconds=300) as fleet:
+        fleet.change("bad", seconds=290.0)
+        assert fleet.states() == {"o1": "InFlight"}
+        fleet.world.pass_time(30.0)
+        assert fleet.states() == {"o1": "Failed"}
+
+
 def test_F8_4_a_new_leader_counts_progressDeadlineSeconds_from_the_decision():
     with rolling(1, progressDeadlineSeconds=300) as fleet:
         fleet.change("bad", seconds=200.0)

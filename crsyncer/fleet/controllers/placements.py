@@ -202,7 +202,8 @@ class Placements:
         if placement.terminating:
             await self._finish(placement, unlisted)
         if (when := desk.progress.next_step()) is not None:
-            self._dispatcher.later(_job(placement.text), max(_SOON_SECONDS, when - self._state.clock()))
+            left = max(_SOON_SECONDS, when - self._state.clock())
+            self._dispatcher.at(_job(placement.text), self._state.now + left)
 
     def _desk(self, placement: Placement) -> _Desk:
         """What is known of a placement; for a new leader what the stored Decisions say."""
