@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crsyncer.fleet.domain.rollout.decisions import decision_body, decision_of
+from crsyncer.fleet.domain.rollout.decisions import Decided, decision_body, decision_of
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.rollout.robot_progress import (
     RobotTally,
@@ -73,3 +73,12 @@ def test_F8_4_a_new_leader_goes_on_where_the_old_one_was(course, rollout):
         assert new.state is progress.state, (progress, new)
         assert (new.unproven, math.floor(new.since)) == (progress.unproven, math.floor(progress.since))
         assert may_write(new, tally, stored, rollout) >= written
+
+
+def test_F8_2_a_robot_that_failed_is_written_to_its_end_and_gets_nothing_that_its_decision_does_not_announce():
+    tally = RobotTally(1, 1, 0, 0, "s2", acked=False, report=Report.ONLINE, ready=False)
+    failed = looked_at(begin(restored(None, tally, T), tally, T), tally, Rollout(), T + 2000)
+    assert failed.state is RobotState.FAILED
+    for stamp, is_announced in (("s2", True), ("s1", False), ("", False)):
+        stored = Decided(RobotState.FAILED, "", stamp)
+        assert may_write(failed, tally, stored, Rollout()) is is_announced

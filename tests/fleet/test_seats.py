@@ -95,3 +95,17 @@ def test_F8_3_a_rendering_that_fails_for_a_moment_is_no_other_content():
     blocked = Blocked(Reason.RENDER_FAILED, "no")
     assert seat_of(DOCK, failed, there, blocked, None).stamp == "s" * 24
     assert seat_of(DOCK, failed, None, blocked, None).stamp == ""
+
+
+def test_F8_2_other_content_is_noted_until_somebody_takes_note():
+    seats = Seats()
+    seats.put(DOCK, Seat(ALL, "a"))
+    seats.put(MAP, Seat(ALL, "a"))
+    assert seats.restamped == {(ALL, "r1")}
+    seats.restamped.clear()
+    seats.put(DOCK, Seat(ALL, "a", due=True))
+    assert seats.restamped == set()
+    for other in (Seat(ALL, "b"), Seat(OTHER, "b"), None):
+        seats.restamped.clear()
+        changed = seats.put(DOCK, other)
+        assert seats.restamped == changed != set()

@@ -61,6 +61,21 @@ def test_F8_2_paused_begins_none_and_finishes_what_was_begun():
         assert set(fleet.states().values()) == {"Ready"}
 
 
+def test_F8_3_maxFailures_stops_and_mended_content_goes_on():
+    with rolling(6, maxFailures=1) as fleet:
+        fleet.change("bad")
+        fleet.settle()
+        assert 2 <= len(fleet.with_content("bad")) <= 4
+        assert fleet.world.condition("RolledOut") == ("False", "TooManyFailures")
+        failed = {name: each for name, each in entries(fleet.world).items() if each["state"] == "Failed"}
+        assert failed.keys() == fleet.with_content("bad")
+        assert {each["message"] for each in failed.values()} == {"readyWhen does not hold"}
+        fleet.change(3)
+        fleet.settle()
+        assert set(fleet.states().values()) == {"Ready"}
+        assert len(fleet.with_content(3)) == 6
+
+
 def test_F8_3_a_robot_fails_after_progressDeadlineSeconds_and_not_before():
     with rolling(1, progressDeadlineSeconds=300) as fleet:
         fleet.change("bad", seconds=290.0)
@@ -133,6 +148,20 @@ def test_F8_4_Stamp_writes_offline_robots_in_turn_and_uncounted():
         assert {state for name, state in fleet.states().items() if name.startswith("f")} == {"Stamped"}
         assert set(fleet.watch.robots[:3]) == {"o1", "o2", "o3"}
         fleet.agents.connect("f1", "f2", "f3", "f4")
+        fleet.settle()
+        assert set(fleet.states().values()) == {"Ready"}
+
+
+def test_F8_4_begun_content_that_was_never_ready_is_replaced_offline_too():
+    with rolling(2, maxFailures=5) as fleet:
+        fleet.change("fatal")
+        fleet.settle()
+        fleet.world.pass_time(OFFLINE_SECONDS)
+        assert fleet.with_content("fatal") == {"o1", "o2"}
+        fleet.change(3)
+        fleet.settle()
+        assert fleet.with_content(3) == {"o1", "o2"}
+        fleet.agents.connect("o1", "o2")
         fleet.settle()
         assert set(fleet.states().values()) == {"Ready"}
 

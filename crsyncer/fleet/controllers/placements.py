@@ -155,9 +155,15 @@ class Placements:
         return desk is not None and desk.acked.get(robot, False)
 
     def may_write(self, placement: str, robot: str) -> bool:
-        """Whether replicas may be written: the finalizer and the robot's Decision are stored (F6.3)."""
+        """Whether replicas may be written: the finalizer and the robot's Decision are stored (F6.3).
+
+        A rollout that was not told yet what the robot shall have has not announced it (F8.2).
+        """
         desk, seen = self._desks.get(placement), self._state.fleet.index.placements.get(placement)
-        return desk is not None and seen is not None and seen.finalized and desk.progress.may_write(robot)
+        if desk is None or seen is None or not seen.finalized:
+            return False
+        is_untold = seen.rollout is not None and (placement, robot) in self._replicas.seats.restamped
+        return not is_untold and desk.progress.may_write(robot)
 
     def _soon(self, text: str) -> None:
         self._dispatcher.later(_job(text), _SOON_SECONDS)
@@ -227,18 +233,20 @@ class Placements:
         for robot in desk.robots - selected:
             desk.progress.tell(robot, None)
             desk.acked.pop(robot, None)
+            self._replicas.seats.restamped.discard((text, robot))
         changed = (desk.changed | (selected - desk.robots)) & selected
         for robot in changed:
             tally = self._tally(placement, robot)
             desk.progress.tell(robot, tally)
+            self._replicas.seats.restamped.discard((text, robot))
             if desk.acked.get(robot, False) is not tally.acked:
                 desk.acked[robot] = tally.acked
                 self._returned.acked_changed(text, robot)
         desk.robots, desk.changed = set(selected), set()
         may_begin = self.reports.are_listed and REPORTS not in self._liveness.dead
         self._replicas.open(text, desk.progress.step(now, may_begin=may_begin))
-        if placement.finalized and not desk.is_open:
-            self._replicas.open(text, [robot for robot in selected if self.may_write(text, robot)])
+        looked_at = changed if desk.is_open else selected
+        self._replicas.open(text, [robot for robot in looked_at if self.may_write(text, robot)])
         desk.is_open = placement.finalized
 
     def _tally(self, placement: Placement, robot: str) -> RobotTally:

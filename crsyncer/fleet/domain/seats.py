@@ -63,11 +63,14 @@ class Seats:
         self.counts: Counter[str] = Counter()
         """By placement: how many replicas are wanted."""
         self.due: set[ReplicaKey] = set()
+        self.restamped: set[tuple[str, str]] = set()
+        """The placements and robots that shall have other content since somebody took note of it and took it out."""
 
     def put(self, key: ReplicaKey, seat: Seat | None) -> set[tuple[str, str]]:
         """Take up what a look found; None: the replica is not wanted. The placements and robots that it changes."""
         old = self._placements.get(key)
-        if old is not None and seat is not None and self._seats[old, key.robot][key] == seat:
+        before = None if old is None else self._seats[old, key.robot][key]
+        if before == seat:
             return set()
         if old is not None:
             del self._seats[old, key.robot][key]
@@ -76,9 +79,12 @@ class Seats:
             self._faulty[old].pop(key, None)
             self.counts[old] -= 1
         self.due.discard(key)
+        changed = {(each.placement, key.robot) for each in (before, seat) if each is not None}
+        if before is None or seat is None or before[:2] != seat[:2]:
+            self.restamped |= changed
         if seat is None:
-            self._placements.pop(key, None)
-            return set() if old is None else {(old, key.robot)}
+            del self._placements[key]
+            return changed
         self._placements[key] = seat.placement
         self._seats.setdefault((seat.placement, key.robot), {})[key] = seat
         self.counts[seat.placement] += 1
@@ -86,7 +92,7 @@ class Seats:
             self.due.add(key)
         if seat.fault is not None:
             self._faulty[seat.placement][key] = seat.fault
-        return {(text, key.robot) for text in (old, seat.placement) if text is not None}
+        return changed
 
     def placement(self, key: ReplicaKey) -> str:
         """The placement that a replica is wanted by; "": it is not wanted."""

@@ -186,7 +186,7 @@ def may_write(progress: RobotProgress, tally: RobotTally, stored: Decided | None
     if stored is None or rollout is None:
         return stored is not None
     if progress.state is RobotState.FAILED and stored.state is RobotState.FAILED:
-        return True
+        return stored.stamp == progress.unproven
     return progress.begun is not Begun.NO and stored.state in WRITTEN and stored.stamp == tally.stamp
 
 
