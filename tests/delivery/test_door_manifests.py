@@ -10,7 +10,7 @@ from crsyncer.adapters.config import DOOR_OPTIONS
 from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.delivery.command_line import crsyncer
-from tests.delivery.test_manifests import kubectl
+from tests.delivery.kubectl import kubectl
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "cloud/door"

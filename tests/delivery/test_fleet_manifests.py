@@ -12,7 +12,7 @@ from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.core.sync_policies import MINIMAL
 from tests.delivery.command_line import crsyncer
-from tests.delivery.test_manifests import kubectl
+from tests.delivery.kubectl import kubectl
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "cloud/example-crd.yaml"

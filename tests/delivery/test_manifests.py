@@ -1,7 +1,6 @@
 """What is deployed is accepted by real API servers, and its rights are enough for the agent: shown, not claimed."""
 
 import asyncio
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api, ApiError
 from tests.delivery.command_line import crsyncer, write_kubeconfig
 from tests.delivery.followed import FINDING, GOAL, HOME, NAME, ROOT, Clusters, commands, copy_of_the_documents
+from tests.delivery.kubectl import kubectl
 from tests.system.bed import eventually
 
 OVERLAYS = sorted(path.parent.name for path in ROOT.glob("robot/overlays/*/kustomization.yaml"))
@@ -151,14 +151,6 @@ async def can_be_told_more(clusters: Clusters, robot: Api) -> None:
 
 async def gone(api: Api, obj: dict) -> bool:
     return await api.find(obj) is None
-
-
-def kubectl(sandbox: Sandbox, cluster: str, *arguments: str | Path, given: str = "") -> str:
-    """What kubectl says as that cluster's administrator; a warning of the server's is a failure, too."""
-    command = [sandbox.programs.kubectl(), "--kubeconfig", sandbox.kubeconfig(cluster), *arguments]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
 
 
 async def built(sandbox: Sandbox, overlay: str, *, folder: Path = ROOT) -> list[dict[str, Any]]:
