@@ -204,7 +204,11 @@ class FleetWorld:
                 self.ends.append((name, process.ended))
             process.die()
             process.buried = True
-            self.clock.end(list(process.tasks))
+            process.still.end()
+            while tasks := [task for task in process.tasks if not task.done()]:
+                for task in tasks:
+                    task.cancel()  # what cleans up may wait once more
+                self.clock.run(asyncio.wait(tasks, timeout=0.001))
 
     def kill_after(self, messages: int, name: str = "a") -> None:
         """Kill it after it has sent or received so many more messages."""
