@@ -131,10 +131,6 @@ class Story:
     """It went with its CRD, whose uid the agent had written down: it can tell, however fast there is another."""
     place: tuple[str, str] = ("", "")
     """Its resource and name."""
-    since: int = 0
-    """The revision in which it came to be."""
-    lost_at: float = 0.0
-    """When a restore took it away."""
     followed: bool = False
     """It went with its CRD, and afterwards somebody made another object of its name: the copy is replaced (S5.4)."""
     sent: int = 0
@@ -194,7 +190,6 @@ class Checker:
             story.gone = Fate.KIND if dying and not story.leaving else Fate.USER
             story.kind_known = self._kind_known(change.resource, side)
         story.place = place
-        story.since = story.since or change.revision
         if there:
             self.occupied.setdefault(place, self.world.clock.now)
             for other in self.stories.values():
@@ -219,13 +214,6 @@ class Checker:
             not any(told <= death < written for death in self.world.deaths)
             for told, written in self.noticed_kind[resource]
         )
-
-    def _never_wrote_down(self, story: Story, side: Side, resource: str) -> bool:
-        """Whether the agent was killed before its store knew an object, and the restore came before its next start.
-
-        Then nothing can tell that the cluster went back: the store is as old as the backup.
-        """
-        return self.world.began >= story.lost_at and self.world.reached.get((side, resource), 0) < story.since
 
     def _kind_known(self, resource: str, side: Side) -> bool:
         """Whether the agent knows by which CRD a kind is served at present."""
@@ -252,7 +240,7 @@ class Checker:
             now = {o["metadata"]["uid"] for o in self.world.planes[side].objects(spec.plural).values()}
             for uid in before[resource] - now:
                 if not self.stories[uid].leaving:
-                    self.stories[uid].gone, self.stories[uid].lost_at = Fate.LOST, self.world.clock.now
+                    self.stories[uid].gone = Fate.LOST
             for uid in now:
                 self.stories[uid].gone = None
             for name, obj in self.world.planes[side].objects(spec.plural).items():
@@ -355,7 +343,7 @@ class Checker:
         match story.gone:
             case None:
                 raise Violation(f"{write}: upstream's {uid} is there, and always was")
-            case Fate.LOST if self._never_wrote_down(story, spec.upstream, write.resource):
+            case Fate.LOST if self.world.judge.is_unknowable(uid):
                 return
             case Fate.LOST:
                 raise Violation(f"{write}: upstream's {uid} was lost by a restore, so a human has to say so")

@@ -6,6 +6,7 @@ once, but its thread may begin to do so between any two puts.
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -31,6 +32,17 @@ _RETRY_SECONDS = 10.0
 
 _Row = tuple[str, str, Any, Any]
 """Part, resource, place, and what is there; None: nothing. A part of "" forgets a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a store told an agent when it started."""
+
+    at: float
+    reached: Mapping[Side, int]
+    """Up to which revision it knew a side."""
+    uids: frozenset[str]
+    """The objects that it knew, or knew something of."""
 
 
 class Owner(Protocol):
@@ -70,15 +82,17 @@ class Disk:
         row = next((row for row in reversed(self.rows[: self.durable]) if row[0] == "meta" and row[2] == name), None)
         return None if row is None or row[3] is None else json.loads(row[3])
 
-    def reached(self, side: Side, resource: str) -> int:
-        """The revision of a side up to which what is durable knows a kind; 0: not at all."""
-        cursors: dict[Any, Any] = {}
-        for part, of, place, value in self.rows[: self.durable]:
-            if part == "" and of == resource:
-                cursors.clear()
-            if part == "cursor" and of == resource and place[0] is side:
-                cursors[place] = value
-        return max((int(each.resource_version) for each in cursors.values() if each is not None), default=0)
+    def known(self, at: float) -> Known:
+        """What it tells an agent that has just opened it."""
+        reached, uids = dict.fromkeys(Side, 0), set()
+        for part, _, place, value in self.rows:
+            if part == "cursor":
+                reached[place[0]] = max(reached[place[0]], int(value.resource_version))
+            elif part == "copy":
+                uids.add(value[0].uid)
+            elif part in ("record", "pending", "tombstone", "finalizer"):
+                uids.add(value.upstream_uid)
+        return Known(at, reached, frozenset(uids))
 
     def crash(self, chance: Random) -> None:
         """Lose what was not durable, or only a part of it: the next commit may have been on its way."""

@@ -13,6 +13,7 @@ from crsyncer.core.content.annotations import OURS
 from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import JSON_PATCH, SYNC_POLICIES, Call
 from tests.model.api_server import CRDS
+from tests.model.disk import Known
 from tests.model.storage import Change, Where
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ class Object:
     left: bool = False
     """It was deleted or began to be, or its labels were changed."""
     removed: float | None = None
-    status: Any = None
-    """The last one that is not empty."""
-    reported: float = 0.0
-    """When somebody other than the agent wrote it."""
+    lost: tuple[float, int] | None = None
+    """A restore or a rebuild took it away: when, and the revision up to which the past is the same."""
+    reports: list[tuple[float, Any]] = field(default_factory=list)
+    """The statuses, none of them empty, that others than the agent wrote, and when."""
     blanked: bool = False
     """Somebody took its status away, ever."""
     bare: bool = False
@@ -66,7 +67,7 @@ class Judge:
     _writes: dict[str, float] = field(default_factory=dict)
     """By uid, when the agent last wrote the status of an original."""
     _writing: bool = False
-
+    _starts: list[Known] = field(default_factory=list)
     _settings: Any = None
     """Those of the agent when a copy was deleted last."""
 
@@ -77,7 +78,11 @@ class Judge:
             def listen(change: Change, side: Side = side) -> None:
                 self._changed(side, change)
 
+            def listen_back(shared: int, side: Side = side) -> None:
+                self._went_back(side, shared)
+
             server.storage.listeners.append(listen)
+            server.storage.rewinds.append(listen_back)
 
     # What is true
 
@@ -104,7 +109,28 @@ class Judge:
             known.bare = not change.after.get("status")
             known.blanked |= known.bare
             if change.after.get("status") and not self._writing:
-                known.status, known.reported = change.after["status"], now
+                known.reports.append((now, change.after["status"]))
+
+    def _went_back(self, side: Side, shared: int) -> None:
+        """A side was restored, or another cluster is there: up to a revision the past is the same."""
+        for uid, known in self._objects.items():
+            if known.side is not side:
+                continue
+            found = self._found(uid, known)
+            if found is None and known.removed is not None:
+                continue
+            known.lost = (self.world.clock.now, shared) if found is None else None
+            # What a restore takes from a copy is no status of it any more: an agent that was not told of it in time
+            # cannot know that it ever was, and for one that was, downstream's older one is the true one again.
+            status = None if found is None else found.get("status")
+            known.bare = not status
+            known.blanked |= found is not None and known.bare and bool(known.reports)
+            while known.reports and known.reports[-1][1] != status:
+                known.reports.pop()
+
+    def starts(self, known: Known) -> None:
+        """An agent starts with what its store knows."""
+        self._starts.append(known)
 
     def writes(self, writing: bool) -> None:
         """The agent's request is being carried out, or no more."""
@@ -162,7 +188,7 @@ class Judge:
         if original is None or len(self._copies[of]) > 1:
             return
         there = self._is_there(of, original)
-        if not there and original.removed is None and not self.released:
+        if not there and original.removed is None and not self.released and not self.is_unknowable(of):
             self._say(write, f"a restore lost its original {of}, so a human has to release it (S8.3)")
         if self.world.settings != self._settings:
             self._settings, self._configured = self.world.settings, write.time
@@ -170,9 +196,26 @@ class Judge:
         if there and not original.left and since < self._objects[uid].born:
             self._say(write, f"its original {of} is there, and always was (S5)")
 
+    def is_unknowable(self, uid: str) -> bool:
+        """Whether no agent could know that a restore has lost an object, rather than somebody deleted it.
+
+        It was killed before its store knew anything of the object, or of the side anything that the restore undid: the
+        store with which it started next fits the restored cluster as if the object had never been (S8.2).
+        """
+        lost = self._objects[uid].lost
+        if lost is None:
+            return False
+        at, shared = lost
+        first = next((known for known in self._starts if known.at >= at), None)
+        side = self._objects[uid].side
+        return first is not None and uid not in first.uids and first.reached[side] <= shared
+
     def _is_there(self, uid: str, known: Object) -> bool:
+        return self._found(uid, known) is not None
+
+    def _found(self, uid: str, known: Object) -> Json | None:
         found = self.world.servers[known.side].storage.of(known.resource).get(known.where)
-        return found is not None and found["metadata"]["uid"] == uid
+        return found if found is not None and found["metadata"]["uid"] == uid else None
 
     def _is_related(self, original: Object) -> bool:
         """Whether an object may be wanted only because others refer to it, as the agent has it."""
@@ -208,11 +251,12 @@ class Judge:
                 continue
             for uid in copies:
                 copy = self._objects[uid]
-                if copy.bare or (copy.removed is not None and self.world.deaths):
+                if copy.bare or not copy.reports or (copy.removed is not None and self.world.deaths):
                     continue  # it may have gone before an agent saw its status
-                late = copy.status and (now if copy.removed is None else copy.removed) - copy.reported > _QUIET_SECONDS
-                if late and self._writes.get(of, -1.0) < copy.reported and not self._shows(original, copy.status):
-                    yield f"the status {copy.status} of {copy.where} has never reached its original (S4.1)"
+                reported, status = copy.reports[-1]
+                late = (now if copy.removed is None else copy.removed) - reported > _QUIET_SECONDS
+                if late and self._writes.get(of, -1.0) < reported and not self._shows(original, status):
+                    yield f"the status {status} of {copy.where} has never reached its original (S4.1)"
 
 
 def is_own(resource: str) -> bool:

@@ -232,7 +232,7 @@ class Machine:
             if not left and world.idle() and world.all_run():
                 break
             if world.clock.now > human:
-                self._must_be(self.promises.needless_holds(replaced=self.operators.replaced, went_back=self._went_back))
+                self._must_be(self.promises.needless_holds(self.operators, went_back=self._went_back))
                 self.operators.release()  # what waits for a human waits no longer
                 human = world.clock.now + 600
                 left = open_ends(self.world, self.checker)

@@ -39,6 +39,8 @@ class Operators:
         """How often everything was released."""
         self.replaced: set[str] = set()
         """Kinds whose CRDs were deleted, or served in other versions only."""
+        self.gone_from_robot: set[str] = set()
+        """Kinds whose CRDs somebody has deleted on the robot."""
 
     # Commands
 
@@ -133,6 +135,8 @@ class Operators:
         if plane is None or not self.may_forget():
             return
         plane.delete_kind(kind)
+        if Side(side) is Side.ROBOT:
+            self.gone_from_robot.add(f"{kind}.{GROUP}")
         if Side(side) is spec.upstream:
             resource = f"{kind}.{GROUP}"
             self.replaced.add(resource)

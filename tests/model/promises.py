@@ -4,7 +4,7 @@
 """
 
 from collections import defaultdict, deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crsyncer.core.model import Json, Pending, Side
 from tests.model.check import Checker
@@ -12,6 +12,9 @@ from tests.model.connection import Connection
 from tests.model.journal import WRITES, Request
 from tests.model.plane import GROUP
 from tests.model.world import World
+
+if TYPE_CHECKING:
+    from tests.model.operators import Operators
 
 _RATE_SECONDS, _RATE = 10.0, 30
 """No object is written so often in so short a time, whoever interferes (S3.5, S10)."""
@@ -85,18 +88,24 @@ class Promises:
 
     # In the end
 
-    def needless_holds(self, *, replaced: set[str], went_back: set[Side]) -> list[str]:
+    def needless_holds(self, operators: "Operators", *, went_back: set[Side]) -> list[str]:
         """What is held for a human although nothing has happened that only a human can judge (S5.5).
 
-        `replaced`: the kinds whose CRDs were deleted or not served; `went_back`: sides that were restored or rebuilt.
+        `went_back`: sides that were restored or rebuilt.
         """
+        status = self._world.status()
+        is_other = status["sides"]["robot"]["state"] == "identity-changed"
         causes = {resource: {"Manual"} for resource in self._checker.kinds}
         for resource, spec in self._checker.kinds.items():
-            if resource in replaced or spec.upstream in went_back:
+            if resource in operators.replaced or spec.upstream in went_back:
                 causes[resource] |= {"KindMissing", "MassDeletion"}
+            if resource in operators.gone_from_robot and is_other:
+                # Nothing is read of another cluster that no human has accepted yet (S8.3), so no agent can know that
+                # the CRD, which was gone from the one before (S1.8), is on this one.
+                causes[resource].add("KindMissing")
             if went_back:
                 causes[resource].add("Restored")
-        holds = [h for h in self._world.status().get("holds", []) if h["resource"] in causes]
+        holds = [h for h in status.get("holds", []) if h["resource"] in causes]
         wanted = ("Manual", "KindMissing", "MassDeletion", "Restored")
         return [
             f"{hold['resource']} is held for {hold['reason']} without a cause"

@@ -51,6 +51,8 @@ class Storage:
         self.history: list[Change] = []
         self.listeners: list[Callable[[Change], None]] = []
         """Told of every change, but not of what a restore or a rebuild undoes."""
+        self.rewinds: list[Callable[[int], None]] = []
+        """Told when a restore or a rebuild has undone changes: of the revision up to which the past is the same."""
         self._objects: dict[str, dict[Where, Json]] = {}
         self._uids = 0
 
@@ -116,6 +118,7 @@ class Storage:
         self.revision = snapshot.revision
         self._objects = {resource: dict(found) for resource, found in snapshot.objects.items()}
         self.restart()
+        self._rewound(snapshot.revision)
 
     def move(self, *, revision: int, oldest: int) -> None:
         """Other storage takes over, which others have written to: it has every object, uid and all, in a new version.
@@ -138,3 +141,8 @@ class Storage:
         """Another cluster answers here now, and it is empty."""
         self.revision, self._objects = revision, {}
         self.restart()
+        self._rewound(0)
+
+    def _rewound(self, shared: int) -> None:
+        for listener in self.rewinds:
+            listener(shared)

@@ -89,9 +89,38 @@ HISTORIES = {
         Step("define_kind", ("goals", "cloud")),
         Step("wait", (100.0,)),
     ),
+    "a status that a restore took at once": (
+        Step("create", ("reports", "b", 6, 49)),
+        Step("wait", (100.0,)),
+        Step("snapshot", ("cloud",)),
+        Step("report", ("reports", "b")),
+        Step("restore", ("cloud",)),
+    ),
+    "an object that was lost before the store knew it": (
+        Step("snapshot", ("cloud",)),
+        Step("create", ("parts", "c", 7, 49)),
+        Step("refuse_disk", (1,)),
+        Step("wait", (1.0,)),
+        Step("refuse_disk", (0,)),
+        Step("restore", ("cloud",)),
+        Step("crash"),
+    ),
+    "a CRD that was gone before another cluster came": (
+        Step("wait", (0.3,)),
+        Step("delete_kind", ("goals", "robot", 1)),
+        Step("wait", (0.005,)),
+        Step("rebuild", ("robot", 100_000)),
+    ),
 }
 """By the names that mutants give them."""
-_SEEDS = {"rivalled": 2, "guessed": 67, "two uids": 6}
+_SEEDS = {
+    "rivalled": 2,
+    "guessed": 67,
+    "two uids": 6,
+    "a status that a restore took at once": 508107,
+    "an object that was lost before the store knew it": 504331,
+    "a CRD that was gone before another cluster came": 502410,
+}
 
 
 def history(name: str) -> History:

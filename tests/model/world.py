@@ -90,10 +90,6 @@ class World:
         self.boots = 1
         """How often the robot was booted: what it calls its present boot."""
         self.life: Life | None = None
-        self.began = 0.0
-        """When the agent was started last (Unix time, seconds)."""
-        self.reached: dict[tuple[Side, str], int] = {}
-        """By side and kind: up to which revision the agent's store knew it then."""
         self.deaths: list[float] = []
         """When the agent was killed or stopped (Unix time, seconds)."""
         self.weather = {side: Weather(self.chance) for side in Side}
@@ -213,7 +209,7 @@ class World:
         assert self.life is None, "it runs already"
 
         async def begin() -> Life:
-            return Life(
+            life = Life(
                 self.servers,
                 weather=self.weather,
                 signals=self.signals,
@@ -225,13 +221,9 @@ class World:
                 settings=self.settings,
                 boot=f"boot-{self.boots}",
             )
+            self.judge.starts(self.disk.known(self.clock.now))
+            return life
 
-        self.began = self.clock.now
-        self.reached = {
-            (side, f"{plural}.{GROUP}"): self.disk.reached(side, f"{plural}.{GROUP}")
-            for side in Side
-            for plural in self.kinds
-        }
         self.life = self.clock.run(begin())
 
     def crash(self) -> None:
