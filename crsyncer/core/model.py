@@ -1,6 +1,6 @@
 """Data types that all packages share: sides, keys, observations, and the record of a pair of objects."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -278,6 +278,9 @@ class ReferenceRow:
     """Which originals these are was never read, may not be stored (C5.6), or is damaged: each may be one of them."""
 
 
+_UNFINISHED = "unfinished"
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Up to where a side's events of one kind and scope are in the store (S6.2).
@@ -295,6 +298,18 @@ class Cursor:
     seen_uid: str = ""
     seen_version: str = ""
     """The last event's object, which may be gone: a server with the same history shows it again. Empty: none yet."""
+
+    def unfinished(self) -> "Cursor":
+        """A cursor that nothing resumes from, as the list before it has not ended or another one is needed.
+
+        It says of which history the objects in the store are, and how new: by that a restore is noticed (S8.2).
+        """
+        return replace(self, fingerprint=_UNFINISHED)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether everything up to here is in the store."""
+        return self.fingerprint != _UNFINISHED
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,29 +138,36 @@ class CollectionState:
             return None
         return cursor.resource_version if cursor.identity == self.connection.history_identity else None
 
-    def set_cursor(self, resource_version: str | None) -> None:
-        """Everything up to here has been delivered; None: drop the cursor."""
-        self.handler.cursor = None if resource_version is None else self._cursor(resource_version)
+    def set_cursor(self, resource_version: str) -> None:
+        """Everything up to here has been delivered."""
+        self.handler.cursor = self._cursor(resource_version)
+
+    def drop_cursor(self) -> None:
+        """A list is needed; a restore before its end is noticed all the same."""
+        if self.handler.cursor is not None:
+            self.handler.cursor = self.handler.cursor.unfinished()
 
     def forget_cursor(self) -> None:
         """The cursor belongs to a CRD that is gone; another of its name is served."""
         self._compare_identity()
-        if self.handler.cursor is not None:
-            self.connection.history.remember(self.handler.cursor, self.connection.history_identity)
         self._seen = ("", "")
-        self.set_cursor(None)
+        self.drop_cursor()
 
     def highest_revision(self) -> int:
         """The highest revision that is known of this history: a consistent answer is never older.
 
         A write's answer may show an object's version before the watch does.
         """
-        cursor, revisions = self.handler.cursor, self.handler.revisions
-        is_known = cursor is not None and cursor.identity == self.connection.history_identity
-        delivered = number_of(cursor.resource_version) if cursor is not None and is_known else 0
+        revisions, delivered = self.handler.revisions, self._reached()
         if revisions.bound > delivered:
             revisions.newest(self.handler.objects)
         return max(delivered, int(revisions.bound))
+
+    def _reached(self) -> int:
+        """The revision of the cursor where it is of this history, whether a watch may resume there or not; 0: none."""
+        cursor = self.handler.cursor
+        is_known = cursor is not None and cursor.identity == self.connection.history_identity
+        return number_of(cursor.resource_version) if cursor is not None and is_known else 0
 
     def checkpoint(self) -> Checkpoint | None:
         """The newest known object up to the cursor, the last event's one included."""
@@ -186,7 +193,7 @@ class CollectionState:
     def restored(self) -> None:
         """The cluster is older than the cursor (S8.3)."""
         self._rewind(Rewind.RESTORED)
-        self.set_cursor(None)
+        self.handler.cursor = None
 
     def rebuilt(self) -> None:
         """An operator accepts another cluster: its objects count as newer, whatever their resourceVersions."""
@@ -222,6 +229,13 @@ class CollectionState:
     def list_begins(self) -> None:
         """A list begins at its first page: forget what an earlier one showed."""
         self._listed, self._new_versions = set(), set()
+
+    def page_arrives(self, listed_at: str) -> None:
+        """A page of a list of this resourceVersion is about to show objects: with some of them, the store tells how new
+        they are, so that an agent which is killed before the list ends notices a restore before its next start.
+        """
+        if self.cursor() is None and number_of(listed_at) > self._reached():
+            self.handler.cursor = self._cursor(listed_at).unfinished()
 
     def version_of(self, raw: Json) -> ObjectVersion | None:
         """Which version of which object some metadata is of; None where a server sent something else, or a stranger."""

@@ -195,7 +195,7 @@ class ListWatch:
                 if self._interrupt.is_set() or keeps_cursor(reason):
                     self._list_due = True  # the cursor stays: if the list fails, the next round tries it again
                 else:
-                    self.state.set_cursor(None)
+                    self.state.drop_cursor()
                 if not self._interrupt.is_set() and self._failures == 0 and is_shared(reason):
                     await self._pause(_SPREAD_SECONDS * chance())
                 if not self._interrupt.is_set() and not refused:

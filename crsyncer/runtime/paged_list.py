@@ -153,6 +153,7 @@ class PagedList:
             if not version:
                 return Lost("a list was asked for, and the answer is none")
             begun = begun or version
+            self._state.page_arrives(version)
             whole = reply.body.get("kind") != calls.PARTIAL_LIST_KIND
             for raw in reply.body["items"] or []:
                 take(raw, whole, version)

@@ -177,7 +177,7 @@ MUTANTS = (
            "elif value is not None and upstream is not None:",
            noticed_by="S4_5_a_subtree_leaves_its_neighbours_alone_and_stays_when_the_whole_status_goes"),
     Mutant("where a list ended is not remembered with it", CollectionState.set_cursor,
-           "else self._cursor(resource_version)", 'else self._cursor("1")',
+           "self._cursor(resource_version)", 'self._cursor("1")',
            noticed_by="S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_left_since"),
     Mutant("drift is left alone", decide._content,
            "if drifted and not policy.keep_drift and", "if False and",

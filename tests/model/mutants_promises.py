@@ -5,6 +5,7 @@ from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.core.pair import decide, decide_delivery
 from crsyncer.engine.kinds import negotiation, reselection
 from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
@@ -76,6 +77,14 @@ PROMISES = (
         "is_checked = wanted and keeps_cursor(self._reason)",
         "is_checked = wanted",
         "restored",
+        "was lost by a restore",
+    ),
+    Mutant(
+        "an agent that is killed during a list does not know how new its objects are",
+        CollectionState.page_arrives,
+        "self.cursor() is None and",
+        "False and",
+        "killed during a list",
         "was lost by a restore",
     ),
     Mutant(

@@ -6,6 +6,7 @@ import pytest
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
+from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
@@ -98,6 +99,54 @@ def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(running: bool) 
         # The copy that had no status at the time of the backup takes none away.
         assert world.robot.objects()["b"]["status"] == {"phase": "DONE"}
         assert (holds(world), world.status()["health"]) == ([], "healthy")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list(source: str) -> None:
+    met = 0
+    for steps in range(10, 90, 4):
+        with World(steps, kinds={"goals": {"source": source}}) as world:
+            up, down = roles(world, source)
+            backup = up.snapshot()
+            names = {f"g{number:02}" for number in range(12)}
+            for name in names:
+                up.create(name, spec={"x": 1})
+            uids = {each["metadata"]["uid"] for each in up.objects().values()}
+            world.start()
+            world.settle()
+            world.stop()
+            world.lose_database()
+            world.start()
+            world.crash_after(steps)
+            world.pass_time(5)
+            world.crash()
+            up.restore(backup)
+            if world.disk.known(0.0).uids & uids:
+                met += 1
+                world.start()
+                world.pass_time(120)
+                assert set(down.objects()) == names
+                assert holds(world) == [("Restored", 12)]
+    assert met
+
+
+def test_S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_when_its_cursor_had_expired() -> None:
+    for seed in range(4):
+        with synced(seed) as world:
+            backup = world.cloud.snapshot()
+            world.cloud.create("b", spec={"x": 1})
+            world.settle()
+            world.inject("cloud", Reply(410, {"message": "too old resource version"}), verb="watch", part="/goals")
+            watches = len(world.journal.asked("cloud", verb="watch", kind="goals"))
+            while len(world.journal.asked("cloud", verb="watch", kind="goals")) == watches:
+                world.pass_time(0.5)
+            world.pass_time(0.5)
+            world.crash()
+            world.cloud.restore(backup)
+            world.start()
+            world.pass_time(120)
+            assert set(world.robot.objects()) == {"a", "b"}
+            assert holds(world) == [("Restored", 1)]
 
 
 def test_S8_3_a_restore_that_cost_no_copy_leaves_no_hold_behind(world: World) -> None:

@@ -166,7 +166,7 @@ def test_S8_2_checkpoint_and_highest_revision_are_those_that_a_look_at_all_objec
                 state.rebooted()
                 state.set_cursor(str(revision - 9))
             case "expired":
-                state.set_cursor(None)
+                state.drop_cursor()
             case "restored":
                 state.restored()
             case "rebuilt":
@@ -174,7 +174,7 @@ def test_S8_2_checkpoint_and_highest_revision_are_those_that_a_look_at_all_objec
             case "listed":
                 shown, consistent, keeps_cursor = which
                 if not keeps_cursor:
-                    state.set_cursor(None)
+                    state.drop_cursor()
                 state.list_wanted(ListReason.EXPIRED)
                 state.list_begins()
                 gone = [key for key, each in handler.members() if key not in shown]

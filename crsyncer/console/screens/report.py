@@ -203,7 +203,9 @@ def _stopped_kind(row: Json, stored: Loaded | None) -> Json:
     if stored is None:
         return row
     versions = {
-        side: [cursor.resource_version for (place, _), cursor in stored.cursors.items() if place is side]
+        side: [
+            each.resource_version for (place, _), each in stored.cursors.items() if place is side and each.is_finished
+        ]
         for side in Side
     }
     return row | {

@@ -145,6 +145,11 @@ class Copies:
             return True
         return self._original_of(raw)[0] in (NoOriginal.LOCAL, NoOriginal.FOREIGN)
 
+    def _is_listed(self, place: str) -> bool:
+        """Whether every original of a namespace is known."""
+        cursor = self._cursors.get((self._policy.upstream, place))
+        return cursor is not None and cursor.is_finished
+
     def _original_of(self, raw: Json) -> tuple[Key | NoOriginal, Key | None]:
         """Whose copy an object is; and of a duplicate, the original."""
         policy, downstream, uid = self._policy, self._policy.downstream, str(raw["metadata"]["uid"])
@@ -157,7 +162,7 @@ class Copies:
             seen=self._keys[policy.upstream],
             unnamed=unnamed,
             identity=policy.shape.identity,
-            listed=not policy.names_copies or all((policy.upstream, place) in self._cursors for place in policy.places),
+            listed=not policy.names_copies or all(map(self._is_listed, policy.places)),
             namespaced=policy.namespaced,
         )
         if found is NoOriginal.LOCAL and unnamed is not None and not policy.names_copies:

@@ -98,7 +98,11 @@ class Inputs:
         What is missing or forbidden is asked for only where nothing else is listed: it may be back by now.
         """
         found = ((each.collection, each.informer) for each in self._watched.values() if each.informer is not None)
-        known = [(collection, informer) for collection, informer in found if informer.cursor is not None]
+        known = [
+            (collection, informer)
+            for collection, informer in found
+            if informer.cursor is not None and informer.cursor.is_finished
+        ]
         well = [collection for collection, informer in known if informer.listwatch.phase not in _NOT_SERVED]
         lists = map(revision, well or [collection for collection, _ in known])
         return [*islice(lists, _PROBED), calls.VERSION]
