@@ -447,3 +447,19 @@ def test_F5_3_a_replica_that_another_placement_takes_over_concerns_the_one_that_
     moved["metadata"]["annotations"][REPLICA] = text.replace("uid-all", "uid-other")
     assert fleet.object_shown(moved, GOALS).placements == {"site/all", "site/other"}
     assert (fleet.bound["uid-all"], fleet.bound["uid-other"]) == (0, 1)
+
+
+def test_F9_6_a_replica_that_is_written_again_or_goes_is_another_for_its_robot_to_apply():
+    fleet = ready_fleet()
+    raw = placed(fleet)
+    text = next(iter(fleet.index.placements))
+    assert fleet.object_shown(raw, KIND.resource).rewritten == {(text, "r1")}
+    raw["status"] = {"phase": "Ready"}
+    raw["metadata"]["resourceVersion"] = "2"
+    assert fleet.object_shown(raw, KIND.resource).rewritten == set()
+    raw["metadata"]["annotations"][REPLICA] = raw["metadata"]["annotations"][REPLICA].replace('"n":1', '"n":2')
+    assert fleet.object_shown(raw, KIND.resource).rewritten == {(text, "r1")}
+    raw["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert fleet.object_shown(raw, KIND.resource).rewritten == {(text, "r1")}
+    where = raw["metadata"]["namespace"], raw["metadata"]["name"]
+    assert fleet.object_gone(KIND.resource, *where).rewritten == {(text, "r1")}

@@ -102,7 +102,7 @@ class Agents:
             },
         )
 
-    def put_report(self, robot: str, *, spec: Json, namespace: str = "default", **other: Json) -> None:
+    def put_report(self, robot: str, *, spec: Json, namespace: str = "default", **other: Any) -> None:
         """Store a report as the API server does: with the time of `beat` in managedFields."""
         storage = self._world.server.storage
         old = storage.of(SYNC_STATES).get((namespace, robot))

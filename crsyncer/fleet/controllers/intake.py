@@ -46,6 +46,8 @@ class Intake:
         self._returned.changed(change)
         self._replicas.look(change.keys)
         self._placements.touch(change.placements)
+        for placement, robot in change.rewritten:
+            self._placements.total_changed(placement, robot)
         if (blindness := losses.blindness()) != self._blindness:
             self._blindness = blindness
             self._replicas.look(losses.lost())

@@ -24,6 +24,8 @@ class Change:
     """The replicas to decide about anew."""
     placements: set[str] = field(default_factory=set)
     """The placements, as NAMESPACE/NAME, whose status may change."""
+    rewritten: set[tuple[str, str]] = field(default_factory=set)
+    """Placement, as NAMESPACE/NAME, and robot: the robot has to apply other writes of the placement (F9.6)."""
     edited: set[ReplicaKey] = field(default_factory=set)
     """Replicas that are not selected any more because a placement was edited or deleted (F5.1)."""
     lost_robots: set[str] = field(default_factory=set)
@@ -37,6 +39,7 @@ class Change:
         """Take up what follows from another event as well."""
         self.keys |= other.keys
         self.placements |= other.placements
+        self.rewritten |= other.rewritten
         self.edited |= other.edited
         self.lost_robots |= other.lost_robots
         self.left |= other.left

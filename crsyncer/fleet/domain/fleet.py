@@ -308,18 +308,21 @@ class Fleet:
         change = self._place_gone(place, resource, unless=key)
         if self._others[resource].pop(place, None) is not None:
             change.add(self._source(SourceKey(resource, *place), None))
-        if (old := self.rows.get(key)) is not None:
+        old = self.rows.get(key)
+        is_same = old is not None and _writing(old) == _writing(row)
+        if old is not None:
             self.bound[old.marks.placement] -= not old.terminating
-            change.add(self._of_row(key, old))  # the placement that it leaves may wait for that (F5.3)
+            change.add(self._of_row(key, old, is_same=is_same))  # the placement that it leaves may wait for that (F5.3)
         self.bound[row.marks.placement] += not row.terminating
         self.rows[key], self._places[resource][place] = row, key
         self.rows_by_robot[key.robot].add(key)
-        return change.add(self._of_row(key, row))
+        return change.add(self._of_row(key, row, is_same=is_same))
 
-    def _of_row(self, key: ReplicaKey, row: Row) -> Change:
+    def _of_row(self, key: ReplicaKey, row: Row, *, is_same: bool = False) -> Change:
         governor, marked = self.index.governor(key), self.index.placement(row.marks.placement)
         texts = {each.text for each in (marked, governor and governor[0]) if each is not None}
-        return Change(keys={key}, placements=texts)
+        rewritten = set() if marked is None or is_same else {(marked.text, key.robot)}
+        return Change(keys={key}, placements=texts, rewritten=rewritten)
 
     def _place_gone(self, place: Key, resource: str, *, unless: ReplicaKey | None = None) -> Change:
         """Forget the replica at a place, unless it is still that one."""
@@ -358,6 +361,11 @@ class Fleet:
 
     def _near(self, text: str, robot: str, resource: str) -> Iterable[ReplicaKey]:
         return self.index.keys(text, robots=[robot], resource=resource) if robot in self.index.robots_of(text) else ()
+
+
+def _writing(row: Row) -> tuple[str, str, int, bool]:
+    """What a robot's acknowledgement of a replica depends on (F9.5)."""
+    return row.marks.placement, row.uid, row.marks.number, row.terminating
 
 
 def _key(row: Row, resource: str) -> ReplicaKey:
