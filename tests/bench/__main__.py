@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import crsyncer
-from tests.bench import bulk, outage, policies, single
+from tests.bench import bulk, fleet, outage, policies, single
 from tests.bench.stage import Figure, Stage, stage
 
 PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
@@ -26,29 +26,41 @@ PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
     "outage": outage.figures,
     "many": bulk.ten_thousand,
 }
+FLEET = "fleet"
+"""The part with a cloud of its own."""
 _OPEN = (
     "live status latency while a full audit runs: the audit lists versions beside the watch",
     "silently dead connection where packets vanish: measured with a relay that falls silent, not with a network",
 )
 
 
-async def measure(names: list[str], out: Path) -> None:
-    """Measure the named parts, in order."""
+async def figures(names: list[str], *, robots: int, minutes: float) -> AsyncIterator[Figure]:
+    """The figures of the named parts, in order; those of the fleet last."""
+    if staged := [name for name in names if name != FLEET]:
+        async with stage() as on:
+            for name in staged:
+                async for figure in PARTS[name](on):
+                    yield figure
+            await on.drop_kind()
+    if FLEET in names:
+        async for figure in fleet.figures(robots=robots, minutes=minutes):
+            yield figure
+
+
+async def measure(found: AsyncIterator[Figure], out: Path) -> None:
+    """Print figures as they come, and write them down."""
     rows = []
-    print(f"{'figure':<78} {'p50':>10} {'p95':>10}  unit       goal (limit)", flush=True)
-    async with stage() as on:
-        for name in names:
-            async for figure in PARTS[name](on):
-                rows.append(figure.row())
-                row = rows[-1]
-                limit = f" (bare {figure.limit:.1f})" if figure.limit is not None else ""
-                note = f"  {figure.note}" if figure.note else ""
-                print(
-                    f"{figure.name:<78} {row['p50']:>10.2f} {row['p95']:>10.2f}  {figure.unit:<10} "
-                    f"{figure.goal}{limit}{note}",
-                    flush=True,
-                )
-        await on.drop_kind()
+    print(f"{'figure':<78} {'p50':>10} {'p95':>10}  unit       n     goal (limit)", flush=True)
+    async for figure in found:
+        rows.append(figure.row())
+        row = rows[-1]
+        limit = f" (bare {figure.limit:.1f})" if figure.limit is not None else ""
+        note = f"  {figure.note}" if figure.note else ""
+        print(
+            f"{figure.name:<78} {row['p50']:>10.2f} {row['p95']:>10.2f}  {figure.unit:<10} "
+            f"n={row['n']:<3} {figure.goal}{limit}{note}",
+            flush=True,
+        )
     result = {
         "measured": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "versions": {
@@ -69,13 +81,17 @@ async def measure(names: list[str], out: Path) -> None:
 def main() -> None:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", help=f"which parts (default all): {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="*", help=f"which parts (default all): {', '.join([*PARTS, FLEET])}")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
+    parser.add_argument("--robots", type=int, default=10_000, help="of the part fleet (default 10000)")
+    parser.add_argument("--minutes", type=float, default=15.0, help="the part fleet ends by then (default 15)")
     arguments = parser.parse_args()
-    wrong = [name for name in arguments.parts if name not in PARTS]
+    everything = [*PARTS, FLEET]
+    wrong = [name for name in arguments.parts if name not in everything]
     if wrong:
-        sys.exit(f"unknown part {wrong[0]}; there are: {', '.join(PARTS)}")
-    asyncio.run(measure(arguments.parts or list(PARTS), arguments.out))
+        sys.exit(f"unknown part {wrong[0]}; there are: {', '.join(everything)}")
+    found = figures(arguments.parts or everything, robots=arguments.robots, minutes=arguments.minutes)
+    asyncio.run(measure(found, arguments.out))
 
 
 if __name__ == "__main__":
