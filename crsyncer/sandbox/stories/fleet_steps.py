@@ -44,7 +44,7 @@ _ROLLOUT = {
     "groups": [{"matchLabels": {"canary": "yes"}}, {}],
     "maxConcurrency": 1,
     "minReadySeconds": 1,
-    "progressDeadlineSeconds": 15,
+    "progressDeadlineSeconds": 12,
 }
 _REMOVAL_SECONDS = 90.0
 """A step with a removal takes so long at most: the replica of a Robot that is gone goes after 30 s."""
