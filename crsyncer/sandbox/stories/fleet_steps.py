@@ -112,13 +112,13 @@ class FleetSteps:
         await self._story.expect(
             "each robot's own API server has the object, and their controllers say that they drive with it",
             *(partial(self._copy_is, name, "1.0", "hall-a") for name in NAMES),
-            partial(self._counts_are, selected=3, ready=3),
+            partial(self._counts_are, selected=3, replicas=3),
         )
 
     async def _customise(self) -> None:
         await self._edit_placement({"overrides": _OVERRIDES})
         await self._story.expect(
-            f"only {OTHER} has another map, and only its object was written again",
+            f"only {OTHER} has another map, and only its object was written again; the agents say who has what",
             partial(self._copy_is, OTHER, "1.0", "hall-b"),
             *(partial(self._copy_is, name, "1.0", "hall-a") for name in (CANARY, AWAY)),
             *(partial(self._was_written, name, 2 if name == OTHER else 1) for name in NAMES),
