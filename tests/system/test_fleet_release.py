@@ -42,7 +42,7 @@ async def test_F5_2_a_release_shows_what_goes_and_is_set_where_it_is_held(
     uid = (await fleet_api.create(body))["metadata"]["uid"]
     assert (await run("release", "--all")).stdout == "nothing is held\n"
     await fleet_api.delete(robot)
-    hold: Any = {"id": digest([uid]), "reason": "NoRobots", "objects": 1, "message": "1 replicas: there are no Robots"}
+    hold: Any = {"id": digest([uid]), "reason": "NoRobots", "objects": 1, "message": "1 replica: there are no Robots"}
     await fleet_api.patch_status(placement, {"holds": [hold]})
 
     shown = await run("release", hold["id"])

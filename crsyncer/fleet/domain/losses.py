@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.holds.deletion_rate import is_mass
+from crsyncer.core.reports.text import count
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.replica_plan import Removal
@@ -230,7 +231,9 @@ class Losses:
         holds: dict[str, list[Hold]] = defaultdict(list)
         for (placement, why), uids in sorted(found.items()):
             uids.sort()
-            holds[placement].append(Hold(digest(uids), why, f"{len(uids)} replicas: {_WORDS[why]}", tuple(uids)))
+            holds[placement].append(
+                Hold(digest(uids), why, f"{count(len(uids), 'replica')}: {_WORDS[why]}", tuple(uids))
+            )
         return dict(holds)
 
     def release(self, placement: str, hold: str) -> set[ReplicaKey]:
