@@ -114,7 +114,7 @@ def condition(kind: str, **options: Any) -> tuple[str, str, str]:
         ("Resolved", {}, ("True", "Resolved", "")),
         ("Resolved", {"unresolved": Unresolved("NotServed", "m")}, ("False", "NotServed", "m")),
         ("Stamped", {"ready": 3, "inFlight": 1, "failed": 1}, ("True", "Stamped", "")),
-        ("Stamped", {"waiting": 2, "blocked": 1}, ("False", "Blocked", "1 robots are blocked, 2 robots are waiting")),
+        ("Stamped", {"waiting": 2, "blocked": 1}, ("False", "Blocked", "1 robot is blocked, 2 robots are waiting")),
         ("Stamped", {"deferred": 2}, ("False", "Deferred", "2 robots are deferred")),
         ("RolledOut", {"ready": 3, "stamped": 1}, ("True", "RolledOut", "")),
         ("RolledOut", {"deferred": 2}, ("True", "Deferred", "2 robots are left for later")),

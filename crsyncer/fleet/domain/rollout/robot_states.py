@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from crsyncer.core.model import Json
+from crsyncer.core.reports.text import count
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.values import Hold, Placement, Reason, RobotState
 
@@ -185,7 +186,7 @@ def _rolled_out(
         reason, message = _reason(open_, "")
         return (False, reason, message) if gate is None else (False, gate, f"{_GATES[gate]}; {message}")
     if counted["deferred"]:
-        return True, "Deferred", f"{counted['deferred']} robots are left for later"
+        return True, "Deferred", f"{_robots_are(counted['deferred'])} left for later"
     if placement.rollout is not None and not gated:
         return True, "Ungated", "no robot reports"
     return True, "RolledOut", ""
@@ -193,11 +194,15 @@ def _rolled_out(
 
 def _reason(numbers: Mapping[str, int], good: str) -> tuple[str, str]:
     """The first state that stands against a condition, and how many robots are in each."""
-    against = [(name, count) for name, count in numbers.items() if count]
+    against = [(name, number) for name, number in numbers.items() if number]
     if not against:
         return good, ""
     name = against[0][0]
-    return name[0].upper() + name[1:], ", ".join(f"{count} robots are {name}" for name, count in against)
+    return name[0].upper() + name[1:], ", ".join(f"{_robots_are(number)} {name}" for name, number in against)
+
+
+def _robots_are(number: int) -> str:
+    return f"{count(number, 'robot')} {'is' if number == 1 else 'are'}"
 
 
 def _condition(kind: str, is_true: bool, reason: str, message: str) -> Json:
