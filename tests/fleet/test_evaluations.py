@@ -290,6 +290,24 @@ def test_F3_9_a_replica_that_cannot_be_read_stays_unread_until_it_is_shown_or_go
     assert found.statuses.ready("site/all", "r2") is True
 
 
+def test_F6_4_it_is_known_whether_what_is_there_was_evaluated():
+    found = Returns("r1")
+    found.placement(readyWhen=READY)
+    found.goal()
+    assert not found.statuses.is_evaluating("site/all")
+    found.replica("r1", {"phase": "Ready"})
+    assert not found.statuses.is_evaluating("site/all")
+    found.placement(readyWhen="returned.status.phase == 'Driving'")
+    assert found.statuses.is_evaluating("site/all")
+    found.statuses.evaluate_stale(1)
+    assert found.statuses.unread
+    assert found.statuses.is_evaluating("site/all")
+    found.replica("r1", {"phase": "Ready"})
+    assert not found.statuses.is_evaluating("site/all")
+    found.placement()
+    assert not found.statuses.is_evaluating("site/all")
+
+
 def test_F7_1_an_edited_collector_does_not_unsettle_who_is_ready():
     found = world(statusCollectors=["c"])
     found.collector(select=[NAME])

@@ -194,6 +194,9 @@ class Placements:
         if unlisted and self._state.now < self._began + _PATIENCE_SECONDS:
             self._dispatcher.later(_job(placement.text), 1.0)
             return
+        if placement.text not in self._desks and self._returned.statuses.is_evaluating(placement.text):
+            self._dispatcher.later(_job(placement.text), _SOON_SECONDS)  # what was Ready may be so (F6.4)
+            return
         desk = self._desk(placement)
         if not unlisted or placement.rollout is None:  # else robots would be begun by a part of what they shall have
             self._step(placement, desk)

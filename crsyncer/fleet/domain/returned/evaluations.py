@@ -84,6 +84,14 @@ class Evaluations:
         keys = self._fleet.index.keys(text, robots=[robot])
         return all((outcome := found.known.get(key)) is not None and outcome.ready for key in keys)
 
+    def is_evaluating(self, text: str) -> bool:
+        """Whether replicas that are there were not evaluated yet, so that `ready` does not say what is so."""
+        found = self._outcomes.get(text)
+        if found is None or not found.ready_when:
+            return False
+        unread = (each.text for key in self.unread for each in self._fleet.index.selecting(key))
+        return any(other == text for other, _ in self._stale) or text in unread
+
     def problem(self, text: str) -> str:
         """Why a placement is `Resolved=False` with `BadExpression`; empty: it is not."""
         found = self._outcomes.get(text)

@@ -129,6 +129,10 @@ class ReturnedStatuses:
         """Whether `readyWhen` holds for all replicas of a robot now; None: the placement has none."""
         return self._evaluations.ready(placement, robot)
 
+    def is_evaluating(self, placement: str) -> bool:
+        """Whether replicas that are there were not evaluated yet, so that `ready` does not say what is so."""
+        return self._evaluations.is_evaluating(placement)
+
     def problem(self, placement: str) -> str:
         """Why a placement is `Resolved=False` with `BadExpression`; empty: it is not."""
         return self._evaluations.problem(placement)
