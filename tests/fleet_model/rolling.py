@@ -1,7 +1,7 @@
 """A rollout in the fleet's simulated world: its robots, and what must never happen to them (F8)."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +35,8 @@ class RolloutWatch:
     """The most robots that were InFlight at a time."""
     begun: list[tuple[str, str]] = field(default_factory=list)
     """Which robots were begun with which stamp."""
+    listeners: list[Callable[[str, Json, Json, list[Json]], None]] = field(default_factory=list)
+    """Told of each robot that is begun: what its Decision had said, what it says, and all that Decisions say."""
     _contents: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """By placement, robot and stamp of the Decision: the content of each replica that it had announced."""
 
@@ -56,14 +58,18 @@ class RolloutWatch:
             self._written(write, write.before, write.after)
 
     def _decided(self, write: Write) -> None:
-        before = {each["name"]: each for each in (write.before or {}).get("robots", [])}
+        before, begun = {each["name"]: each for each in (write.before or {}).get("robots", [])}, []
         for each in (write.after or {}).get("robots", []):
             old, stamp = before.get(each["name"], {}), each.get("stamp", "")
             is_begun = each["state"] in ("InFlight", "Stamped") and stamp
             if is_begun and (old.get("state") not in _WRITTEN or old.get("stamp") != stamp):
-                self.begun.append((each["name"], stamp))
+                begun.append((old, each))
         stored = [each for raw in self.world.stored(DECISIONS).values() for each in raw["robots"]]
         self.most = max(self.most, sum(each["state"] == "InFlight" for each in stored))
+        for old, each in begun:
+            self.begun.append((each["name"], each["stamp"]))
+            for listener in self.listeners:
+                listener(each["name"], old, each, stored)
 
     def _written(self, write: Write, before: Json | None, after: Json) -> None:
         said, robot = marks(after), texts(after, "labels")[ROBOT_LABEL]
@@ -137,10 +143,12 @@ def rolling(
     ready_when: str = READY,
     labels: Mapping[str, Mapping[str, str]] | None = None,
     begin: bool = True,
+    seed: int = 0,
+    by_chance: bool = False,
     **rollout: Any,
 ) -> Iterator[Rolling]:
     """A fleet with x = 1: o1, o2... online, f1... offline, s1... silent. Then the placement p gets a rollout."""
-    with FleetWorld(control) as world:
+    with FleetWorld(control, seed, by_chance=by_chance) as world:
         on = [f"o{number}" for number in range(1, online + 1)]
         off = [f"f{number}" for number in range(1, offline + 1)]
         for name in (*on, *off, *(f"s{number}" for number in range(1, silent + 1))):
