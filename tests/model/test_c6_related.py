@@ -7,7 +7,7 @@ import pytest
 from crsyncer.core.pair.actions import Until
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.blocking import MINE, codes, finalizers
-from tests.model.config_maps import annotate_map, data, maps, put_map
+from tests.model.config_maps import annotate_map, data, maps, put_map, strip_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, EDGE, ends, entry, explained, related, said
 from tests.model.scene import holds, out_of_sight, roles
@@ -269,3 +269,19 @@ def test_C6_3_a_related_copy_that_went_first_is_not_made_again(origin: str, sour
         world.pass_time(60)
         assert (deletions(world, made), data(up), set(down.objects())) == (["m", "g"], {}, set())
         assert "create" not in [write.verb for write in world.writes[made:]]
+
+
+def test_C6_3_a_related_copy_that_is_not_made_again_after_all_holds_nobody_up() -> None:
+    for seconds in (2.0, 5.0, 10.0):
+        with related(source="robot") as world:
+            delete_mode(world, "cloud", "blocking", naming={"name": "{robot}-{name}"})
+            put_map(world.cloud, "m", x="1")
+            world.robot.create("g", spec={"maps": ["m"]})
+            world.settle()
+            world.disk.commit_seconds = seconds
+            world.cut("robot")
+            world.robot.delete("g")
+            strip_map(world.robot, "robot-1-m")
+            world.mend("robot")
+            world.settle()
+            assert (world.robot.objects(), world.cloud.objects()) == ({}, {})

@@ -184,6 +184,11 @@ class Cache:
         elif freshness is Freshness.CONFIRMED:
             self._copies.list_ends(self.policy.key_on(side, Key(namespace, "")).namespace)
 
+    def tell_absent(self, key: Key) -> None:
+        """A copy was not made after all: whoever waits for the end of it need not any more (C6.3)."""
+        if self.on_seen is not None:
+            self.on_seen(self.policy.downstream, key, None)
+
     def record(self, key: Key) -> Record:
         """The record of a pair."""
         return self.records.get(key) or Record()

@@ -239,6 +239,8 @@ class Reconciler:
             await self.writer.write(key, action)
         finally:
             self.creating.discard(key)
+            if isinstance(action, Create) and key not in self.cache.views[self.policy.downstream]:
+                self.cache.tell_absent(key)
         self.to_audit.discard(key)
         if isinstance(action, Update) and action.why in REVERTS:
             self._revert_limit.reverted(key, asyncio.get_running_loop().time())
