@@ -41,6 +41,8 @@ class Object:
     """A restore or a rebuild took it away: when, and the revision up to which the past is the same."""
     reports: list[tuple[float, Any]] = field(default_factory=list)
     """The statuses, none of them empty, that others than the agent wrote, and when."""
+    cut: set[str] = field(default_factory=set)
+    """The parts of its status that somebody took away, ever."""
     blanked: bool = False
     """Somebody took its status away, ever."""
     bare: bool = False
@@ -108,6 +110,7 @@ class Judge:
         if change.after is not None and before.get("status") != change.after.get("status"):
             known.bare = not change.after.get("status")
             known.blanked |= known.bare
+            known.cut |= _parts(before) - _parts(change.after)
             if change.after.get("status") and not self._writing:
                 known.reports.append((now, change.after["status"]))
 
@@ -158,6 +161,8 @@ class Judge:
         if after is not None and stamp(after):
             self._written.add(after["metadata"]["uid"])
             self._copies[stamp(after)].add(after["metadata"]["uid"])
+        if before is None and after is not None and write.late:
+            self._objects[after["metadata"]["uid"]].born = 0.0  # it was sent long before, maybe before the last edit
         if before is None:
             return
         uid = before["metadata"]["uid"]
@@ -175,7 +180,9 @@ class Judge:
         elif before.get("status") and after is not None and not after.get("status"):
             copies = [self._objects[uid] for uid in self._copies[before["metadata"]["uid"]]]
             edited = any(copy.born <= self._configured for copy in copies)  # another part of it goes up, maybe
-            if not edited and not any(copy.blanked or copy.removed is not None for copy in copies):
+            subtree = self._subtree(write.resource)
+            cut = any(subtree in copy.cut for copy in copies)  # and nothing else was there: {} is left (S4.5)
+            if not edited and not cut and not any(copy.blanked or copy.removed is not None for copy in copies):
                 self._say(write, "a status was blanked that no copy has taken away (S4.3)")
 
     def _deleted(self, write: "Write", copy: Json) -> None:
@@ -223,14 +230,20 @@ class Judge:
         row = None if life is None else life.engine.kinds.entries.get(original.resource)
         return row is None or row.kind is None or bool(row.kind.policy.related)
 
-    def _shows(self, known: Object, status: Any) -> bool:
-        """Whether an original has a status, or the part of it that is sent."""
+    def _shows(self, known: Object, status: Any, *, reported: float) -> bool:
+        """Whether an original has a status, or the part of it that is sent, as far as an agent could know of that."""
         found = self.world.servers[known.side].storage.of(known.resource)[known.where].get("status")
-        life = self.world.life
-        row = None if life is None else life.engine.kinds.entries.get(known.resource)
-        key = None if row is None or row.kind is None else row.kind.policy.subtree
+        key = self._subtree(known.resource)
+        if key is not None and key not in status and self._configured >= reported:
+            return True  # when another part began to be sent, nobody knew if a copy that lacks it ever had it (S4.3)
         shown = [each if key is None else (each or {}).get(key) for each in (found, status)]
         return bool(shown[0] == shown[1])
+
+    def _subtree(self, resource: str) -> str | None:
+        """The part of the status that is sent, as the agent has it."""
+        life = self.world.life
+        row = None if life is None else life.engine.kinds.entries.get(resource)
+        return None if row is None or row.kind is None else row.kind.policy.subtree
 
     def _say(self, write: "Write", what: str) -> None:
         self.violations.append(f"{write}: {what}")
@@ -255,7 +268,8 @@ class Judge:
                     continue  # it may have gone before an agent saw its status
                 reported, status = copy.reports[-1]
                 late = (now if copy.removed is None else copy.removed) - reported > _QUIET_SECONDS
-                if late and self._writes.get(of, -1.0) < reported and not self._shows(original, status):
+                sent = self._writes.get(of, -1.0) >= reported
+                if late and not sent and not self._shows(original, status, reported=reported):
                     yield f"the status {status} of {copy.where} has never reached its original (S4.1)"
 
 
@@ -283,6 +297,11 @@ def is_guarded(call: Call) -> bool:
             return tested and call.content_type == JSON_PATCH
         case _:
             return True
+
+
+def _parts(obj: Json) -> set[str]:
+    status = obj.get("status")
+    return set(status) if isinstance(status, dict) else set()
 
 
 def _annotations(obj: Json) -> Any:
