@@ -141,7 +141,7 @@ MUTANTS = (
            '"labels": sorted(up_labels)', '"labels": []',
            noticed_by="S3_4_which_keys_upstream_owns_is_remembered_on_the_copy_and_not_in_the_store"),
     Mutant("1.0 is not 1", object_content.digest,
-           "_FLOAT.search(text)", "False",
+           "_WHOLE_FLOAT.search(text)", "False",
            noticed_by="S3_7_the_same_value_written_differently_is_not_sent_again"),
     Mutant("fractions do not count", object_content.whole_numbers,
            "isinstance(value, float) and value.is_integer()", "isinstance(value, float)",

@@ -24,7 +24,8 @@ _STAYING = (OURS, SYNCER, "kcp.io/")
 _KCPS = ".kcp.io/"
 _NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_FLOAT = re.compile(r"\d[.eE]")
+_WHOLE_FLOAT = re.compile(r"\d(\.0(?!\d)|e\+)")
+"""How Python writes a float that is a whole number: 1.0, 1e+16, 1.5e+300. Texts may look the same."""
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 PROPAGATIONS = ("background", "foreground", "orphan")
@@ -45,7 +46,7 @@ def digest(value: Any, key: bytes = b"") -> str:
     Without its key nobody can tell whether a guess is the value of which a digest is.
     """
     text = _CANONICAL.encode(value)
-    if _FLOAT.search(text):
+    if _WHOLE_FLOAT.search(text):
         text = _CANONICAL.encode(whole_numbers(value))
     return hashlib.blake2b(text.encode(), digest_size=12, key=key).hexdigest()
 
