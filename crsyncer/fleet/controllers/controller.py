@@ -147,6 +147,12 @@ class Leading:
         """The inputs that are not listed yet, separated by commas."""
         return ", ".join(sorted(set(Input) - self.state.fleet.listed))
 
+    def settled_rows(self) -> int:
+        """How many replicas are known, once everything is listed and each was looked at; until then 0."""
+        if self.unlisted() or not self.placements.all_listed() or not self.replicas.is_idle():
+            return 0
+        return len(self.state.fleet.rows)
+
     def _take(self, change: Change) -> None:
         self.intake.take(change)
 

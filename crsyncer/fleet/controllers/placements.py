@@ -360,12 +360,13 @@ class Placements:
                     object_uid = self._own.uid(key)
                     call = fleet_calls.remove_release(DECISIONS, key, uid=object_uid, release=release)
                     await self._own.send(DECISIONS.resource, call)
-                if not bound[uid] and self._all_listed():
+                if not bound[uid] and self.all_listed():
                     await self._own.delete(DECISIONS, key)
         if left:
             self._dispatcher.later(_job(""), _PACE_SECONDS)
 
-    def _all_listed(self) -> bool:
+    def all_listed(self) -> bool:
+        """Whether every kind that may be placed is listed."""
         fleet = self._state.fleet
         return all(
             kind.resource in fleet.listed for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE
