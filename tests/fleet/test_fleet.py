@@ -152,6 +152,22 @@ def test_a_property_concerns_its_robot_where_a_placement_uses_properties():
     assert ready_fleet().properties_shown(config_map(map="m1")).keys == set()
 
 
+def test_F4_4_each_of_many_robots_has_its_own_properties_and_equal_ones_are_rendered_once():
+    steps = [{"path": "/spec/zone", "property": {"name": "zone"}}]
+    places = {f"r{number}": f"zone-{number // 2}" for number in range(100)}
+    raw = raw_placement(robotSelectors=[{}], overrides=[{"steps": steps}])
+    fleet = ready_fleet(raw, robots=places)
+    for robot, zone in places.items():
+        fleet.robot_shown(raw_robot(robot, zone=zone))
+    wanted = {robot: fleet.wanted(key(robot)) for robot in places}
+    found = {robot: each.rendering for robot, each in wanted.items() if each is not None}
+    assert {robot: each.content["spec"]["zone"] for robot, each in found.items()} == places
+    assert all(found[f"r{number}"] is found[f"r{number + 1}"] for number in range(0, 100, 2))
+    (text,) = fleet.index.placements
+    fleet.placement_gone(*text.split("/"))
+    assert fleet.wanted(key("r1")) is None
+
+
 def test_F4_4_properties_that_are_too_large_block_where_they_are_used():
     step = {"path": "/spec/p", "property": {"name": "p"}}
     fleet = ready_fleet(raw_placement(robotSelectors=[{}], overrides=[{"steps": [step]}]))

@@ -20,8 +20,15 @@ class _Strip(NamedTuple):
     problem: str = ""
 
 
+_RECENT = 32
+"""How many renderings of placements that use properties are kept: each may be another, and all do not fit in memory.
+
+A replica is looked at, written, and looked at twice again within moments, with 16 writes at a time.
+"""
+
+
 class _Made(NamedTuple):
-    """The latest rendering of a source for robots that are alike, and what it was made of."""
+    """A rendering of a source for robots that are alike, and what it was made of."""
 
     source: Source
     placement: Placement
@@ -39,6 +46,9 @@ class Renderings:
         """By name."""
         self._by_kind: dict[str, tuple[_Strip, ...]] = {}
         self._made: dict[Hashable, _Made] = {}
+        """The latest of each source for robots that are alike to a placement without properties."""
+        self._recent: dict[Hashable, _Made] = {}
+        """Those of placements with properties, the latest last."""
 
     def put_properties(self, robot: str, found: Properties | Undefined) -> bool:
         """Take up what the ConfigMap of a robot says; whether that is news."""
@@ -79,14 +89,21 @@ class Renderings:
 
     def rendered(self, placement: Placement, source: Source, robot: Robot) -> Rendering | RenderFailed:
         """The replica of a source for a robot. For robots that are alike to a placement it is made once."""
+        alike: Hashable = tuple(override.selector.matches(robot.labels) for override in placement.overrides)
+        known: Properties | Undefined = {}
+        kept = self._made
         if uses_properties(placement):
-            return self._render(placement, source, robot, self._config_maps.get(robot.name, {}))
-        alike = tuple(override.selector.matches(robot.labels) for override in placement.overrides)
+            known = self._config_maps.get(robot.name, {})
+            if isinstance(known, Undefined):
+                return self._render(placement, source, robot, known)
+            alike, kept = (alike, _used(placement, properties(robot, known))), self._recent
         strips = self._by_kind.get(source.key.resource, ())
-        made = self._made.get(place := (placement.text, source.key, alike))
+        made = kept.pop(place := (placement.text, source.key, alike), None)
         if made is None or made.source is not source or made.placement is not placement or made.strips is not strips:
-            found = self._render(placement, source, robot, {})
-            made = self._made[place] = _Made(source, placement, strips, found)
+            made = _Made(source, placement, strips, self._render(placement, source, robot, known))
+        kept[place] = made
+        if len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]
         return made.found
 
     def _render(
@@ -101,11 +118,20 @@ class Renderings:
 
     def forget(self, placement: str) -> None:
         """A placement is gone: keep no rendering of it."""
-        for place in [place for place, made in self._made.items() if made.placement.text == placement]:
-            del self._made[place]
+        for kept in (self._made, self._recent):
+            for place in [place for place, made in kept.items() if made.placement.text == placement]:
+                del kept[place]
 
 
 def uses_properties(placement: Placement) -> bool:
     """Whether renderings of a placement depend on properties of the robots."""
     steps = (step for override in placement.overrides for step in override.steps)
     return placement.expand or any(isinstance(step.verb, Property) for step in steps)
+
+
+def _used(placement: Placement, known: Properties) -> Hashable:
+    """The properties that renderings of a placement depend on; with `expand` any of them may be used."""
+    if placement.expand:
+        return frozenset(known.items())
+    steps = (step for override in placement.overrides for step in override.steps)
+    return tuple(known.get(step.verb.name) for step in steps if isinstance(step.verb, Property))
