@@ -119,6 +119,27 @@ def test_F4_2_while_the_kind_of_strips_is_away_no_replica_is_written(restart: bo
         assert world.specs()["robot-r1/dock"] == {"x": 3}
 
 
+def test_F4_2_a_strip_that_went_with_its_kind_stays_in_force_when_the_kind_is_back() -> None:
+    with fleet(robots=2) as world:
+        world.strip("s", "/spec/secret")
+        world.cloud.set("dock", spec={"secret": 1, "x": 2})
+        world.agree()
+        definition = world.definition(STRIPS)
+        world.cloud.delete_kind(STRIPS)
+        world.pass_time(1)
+        world.cloud.sweep("fieldstrips", group=FLEET)
+        world.pass_time(10)
+        began = world.clock.now
+        world.serve(definition)
+        world.pass_time(100)
+        assert patched(world, began) == []
+        world.strip("s", "/spec/secret")
+        world.agree()
+        world.cloud.delete("s", kind=STRIPS)
+        world.agree()
+        assert world.specs()["robot-r1/dock"] == {"secret": 1, "x": 2}
+
+
 def test_F4_3_overrides_are_applied_in_order_to_content_labels_and_annotations() -> None:
     steps = [
         {"path": "/spec/deep/y", "set": {"value": 1}},

@@ -1,5 +1,6 @@
 """Takes what the informers show into the fleet, and hands on what follows from it."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.values import PlacedKind
+
+log = logging.getLogger(__name__)
 
 Shown = Callable[[Key, Json], None]
 Gone = Callable[[Key], None]
@@ -38,6 +41,8 @@ class Intake:
         self.placements_changed: Callable[[], None] = lambda: None
         """Called when the kinds that placements name may be others."""
         self._blindness = state.losses.blindness()
+        self._deleted_strips: set[str] = set()
+        """FieldStrips of which nobody knows yet whether they were deleted or went with their kind."""
 
     def take(self, change: Change, *, listed: str = "") -> None:
         """Take up what follows from an event; `listed`: the input or kind of which a list has just ended."""
@@ -55,6 +60,7 @@ class Intake:
     def _proven(self, change: Change) -> None:
         """Take up an answer of discovery."""
         self.take(change)
+        self._judge_strips()
         self._replicas.proven()
 
     def inputs(self) -> Mapping[Input, Handlers]:
@@ -82,7 +88,7 @@ class Intake:
                 lambda: self._input_listed(Input.DECISIONS),
             ),
             Input.STRIPS: Handlers(
-                lambda _, raw: self.take(fleet.strip_shown(raw)),
+                self._strip_shown,
                 self._strip_gone,
                 lambda: self._input_listed(Input.STRIPS),
             ),
@@ -187,11 +193,29 @@ class Intake:
         self.take(change)
         self.placements_changed()
 
+    def _strip_shown(self, key: Key, raw: Json) -> None:
+        self._deleted_strips.discard(key.name)
+        self.take(self._state.fleet.strip_shown(raw))
+
     def _strip_gone(self, key: Key) -> None:
         """Its kind may be about to go: until discovery says that it is there, nothing is rendered anew (F4.2)."""
+        self._deleted_strips.add(key.name)
         self.take(self._state.fleet.served(Input.STRIPS, is_served=False))
-        self.take(self._state.fleet.strip_gone(key.name))
         self.liveness.ask([Input.STRIPS])
+
+    def _judge_strips(self) -> None:
+        """A strip that was deleted goes. One that went with its kind stays in force, or its fields reach robots (F4.2).
+
+        It does so until it is made again and deleted, or until another leader knows nothing of it.
+        """
+        if Input.STRIPS in self.liveness.dead:
+            for name in self._deleted_strips:
+                log.warning("FieldStrip %s went with its kind: it stays in force until it is made again", name)
+            self._deleted_strips.clear()
+        elif Input.STRIPS not in self._state.fleet.dead:
+            for name in self._deleted_strips:
+                self.take(self._state.fleet.strip_gone(name))
+            self._deleted_strips.clear()
 
     def _report_gone(self, key: Key) -> None:
         self.liveness.doubt_reports()

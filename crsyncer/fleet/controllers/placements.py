@@ -290,7 +290,8 @@ class Placements:
         for number, robots in desk.progress.decisions().items():
             key = Key(placement.namespace, f"{placement.name}-{number}")
             if not robots:
-                await self._own.delete(DECISIONS, key)
+                if not self._state.fleet.bound[placement.uid]:  # what is held stays named (F5.2)
+                    await self._own.delete(DECISIONS, key)
             elif self._is_time(desk, key.name, placement, urgent=number in urgent):
                 await self._own.put(DECISIONS, key, decision_body(placement, number, robots))
                 self._decisions[key] = Decision(*key, placement.name, placement.uid, number, dict(robots))

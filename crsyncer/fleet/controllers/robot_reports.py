@@ -51,7 +51,9 @@ class RobotReports:
 
     def all(self) -> dict[str, Reported]:
         """What is known of the agents of all robots."""
-        return {name: Reported(self.report(name)) for name in self._state.fleet.index.robots}
+        return {
+            name: Reported(self.report(name), self._reports.raised(name)) for name in self._state.fleet.index.robots
+        }
 
     async def run(self) -> None:
         """Notice robots that go offline because time passes, forever."""
