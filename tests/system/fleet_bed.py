@@ -61,11 +61,11 @@ class FleetBed:
         """Make a placement of all goals for all robots."""
         resources = [{"group": self.group, "resource": "goals", "selectors": [{}]}]
         whole = {"robotSelectors": [{}], "resources": resources, **spec}
-        return await self.api.create(made("RobotPlacement", name=name, namespace=HOME, spec=whole))
+        return await self.api.create({**made("RobotPlacement", spec=whole), "metadata": _named(name)})
 
     async def placement(self, name: str = "all") -> Object:
         """A placement as it is."""
-        return await self.api.get(made("RobotPlacement", name=name, namespace=HOME, spec={}))
+        return await self.api.get({**made("RobotPlacement", spec={}), "metadata": _named(name)})
 
     async def replicas(self) -> dict[str, Object]:
         """The goals that are replicas, by namespace and name."""
@@ -97,6 +97,10 @@ async def make_bed(api: Api, cloud: Plane, directory: Path, group: str) -> Fleet
     """A bed whose kind may be placed."""
     goals = await api.apply_crd(crd(group, filtered="true"))
     return FleetBed(api, cloud, directory, group, goals)
+
+
+def _named(name: str) -> Object:
+    return {"name": name, "namespace": HOME}
 
 
 def marks(replica: Object) -> Object:

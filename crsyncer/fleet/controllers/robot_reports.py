@@ -51,9 +51,8 @@ class RobotReports:
 
     def all(self) -> dict[str, Reported]:
         """What is known of the agents of all robots."""
-        return {
-            name: Reported(self.report(name), self._reports.raised(name)) for name in self._state.fleet.index.robots
-        }
+        robots = self._state.fleet.index.robots
+        return {name: Reported(self.report(name), self._reports.last(name)) for name in robots}
 
     async def run(self) -> None:
         """Notice robots that go offline because time passes, forever."""
