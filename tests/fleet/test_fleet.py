@@ -160,14 +160,9 @@ def test_F4_4_each_of_many_robots_has_its_own_properties_and_equal_ones_are_rend
     for robot, zone in places.items():
         fleet.robot_shown(raw_robot(robot, zone=zone))
     wanted = {robot: fleet.wanted(key(robot)) for robot in places}
-<<<<<<< HEAD
     found = {robot: each.rendering for robot, each in wanted.items() if each is not None}
     zones = {robot: each.content["spec"]["zone"] for robot, each in found.items() if isinstance(each, Rendering)}
     assert zones == places
-=======
-    found = {robot: each.rendering for robot, each in wanted.items() if each and isinstance(each.rendering, Rendering)}
-    assert {robot: each.content["spec"]["zone"] for robot, each in found.items()} == places
->>>>>>> f4575f9 (Tests: the renderings of many robots are typed)
     assert all(found[f"r{number}"] is found[f"r{number + 1}"] for number in range(0, 100, 2))
     (text,) = fleet.index.placements
     fleet.placement_gone(*text.split("/"))
