@@ -1,6 +1,6 @@
 """Deliberate defects in what C3 and C4 promise: local fields of copies, and steps."""
 
-from crsyncer.core.content import mutation, object_content, steps
+from crsyncer.core.content import mutation, object_content
 from crsyncer.core.content.shape import Shape
 from crsyncer.core.kinds import merge_settings
 from crsyncer.core.pair import compose, decide, project
@@ -24,9 +24,6 @@ MUTANTS = (
     Mutant("a pattern makes what is absent", mutation._compiled,
            "creates, result = False, _regex(", "creates, result = True, _regex(",
            noticed_by="C4_2_remove_and_regex_skip_what_is_absent_and_the_others_set_it"),
-    Mutant("an expression may have a result without a stable order", steps._read_cel,
-           "if found:", "if False:",
-           noticed_by="C4_3_what_does_not_compile_stops_the_kind_and_its_copies_stay"),
     Mutant("nobody is told how to install what a policy needs", merge_settings.read_object,
            "(str(error), error.hint)", "(str(error),)",
            noticed_by="C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop"),
