@@ -2,6 +2,7 @@
 
 import pytest
 
+from crsyncer.core.model import Cursor
 from crsyncer.core.watching.restore_detection import (
     DISTRUSTED,
     Checkpoint,
@@ -104,3 +105,12 @@ def test_S8_3_a_list_shows_no_version_that_this_history_cannot_have(shown, known
 )
 def test_S8_3_no_more_objects_can_be_deleted_than_there_were_writes(missing, shown, listed_at, cursor, too_many):
     assert are_too_many(missing, shown=shown, listed_at=listed_at, cursor=cursor) is too_many
+
+
+def test_S8_2_an_unfinished_cursor_says_how_new_the_objects_are_and_nothing_resumes_from_it():
+    cursor = Cursor("cluster", "/api/v1/goals", "filter", "17")
+    assert cursor.is_finished
+    left = cursor.unfinished()
+    assert not left.is_finished
+    assert (left.identity, left.resource_version) == ("cluster", "17")
+    assert left != cursor
