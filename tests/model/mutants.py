@@ -141,7 +141,7 @@ MUTANTS = (
     Mutant("what changes while it is worked on is forgotten", WorkQueue.done,
            "if key in self._dirty:", "if False:",
            noticed_by="S3_2_a_change_that_comes_while_the_last_one_is_written_follows_it"),
-    Mutant("what has failed is not tried again", Dispatcher._at,
+    Mutant("what has failed is not tried again", Dispatcher.at,
            "self._queue.add_at(", "str(",
            noticed_by="S10_what_fails_is_tried_again"),
     Mutant("a server is obeyed for as long as it asks", backoff.capped,

@@ -20,7 +20,7 @@ MUTANTS = (
            noticed_by="S8_3_a_restore_is_noticed_although_objects_are_selected_in_another_way_since"),
     Mutant("a restore concerns only the collection that notices it", KnownHistory.restored,
            "member.restored()", "pass",
-           noticed_by="S8_3_a_restore_that_one_kind_notices_holds_the_deletions_of_every_kind"),
+           noticed_by="S8_3_no_status_is_a_dead_letter_because_the_restored_cloud_was_not_listed_yet"),
     Mutant("a restore concerns only the collections that are watched", KnownHistory.restored,
            "self._restores += 1", "pass",
            noticed_by="S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_back"),

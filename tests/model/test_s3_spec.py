@@ -217,7 +217,10 @@ def test_S3_7_the_same_value_written_differently_is_not_sent_again(world: World)
     assert world.journal.asked(verb="write", kind="goals", since=begun) == []
 
 
-@pytest.mark.parametrize(("one", "other"), [(2**53, 2**53 + 1), (2**63 - 1, 2**63 - 2), (1, 1.5), ("1", 1), ([], {})])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(2**53, 2**53 + 1), (2**63 - 1, 2**63 - 2), (1, 1.5), ([2.0, 1.5], [2.0, 1]), ("1", 1), ([], {})],
+)
 def test_S3_7_values_that_nearly_are_the_same_are_told_apart(one: Any, other: Any) -> None:
     with synced() as world:
         for value in (one, other, one):

@@ -11,18 +11,30 @@ import yaml
 
 from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
 from crsyncer.sandbox.agent_process import AgentProcess
-from crsyncer.sandbox.resource import Resource
-from tests.api import Api
+from crsyncer.sandbox.resource import CRD, Resource
+from tests.api import Api, ApiError
 from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
 
 MakeBed = Callable[..., Awaitable[Bed]]
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "crsyncer-fleet", "namespace": "default"},
+}
 FLEET_CRDS = {name: yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text()) for name in (*KINDS, INVENTORY)}
 
 
 @pytest.fixture
 async def fleet_api(cloud_api: Api) -> AsyncIterator[Api]:
-    """A cloud that serves the kinds of the fleet, and no longer does afterwards."""
+    """A cloud that serves the kinds of the fleet and no others, and no longer does afterwards.
+
+    Kinds that the tests of another file have left would be among those that may be placed, and a Lease that a
+    controller has just held looks like one that leads.
+    """
+    await cloud_api.remove_crds(*(await cloud_api.list(CRD))["items"])
+    with contextlib.suppress(ApiError):
+        await cloud_api.delete(LEASE)
     try:
         await asyncio.gather(*map(cloud_api.apply_crd, FLEET_CRDS.values()))
         yield cloud_api

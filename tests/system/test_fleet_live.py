@@ -125,10 +125,15 @@ async def test_F11_what_a_plan_says_of_an_edit_is_what_the_controller_then_does(
 
         await eventually(done, what=f"{planned} of {obj}")
         assert await plan(bed) == set()
-    status = json.loads((await fleet(bed, "status", "--json", "--robot", "r0")).stdout)
-    assert (status["health"], status["controller"]["state"]) == ("healthy", "running")
-    assert status["robot"]["placements"][0]["state"] == "Stamped"
-    explained = json.loads((await fleet(bed, "explain", "a", "--robot", "r0", "--json")).stdout)
+
+    async def told() -> bool:
+        status = json.loads((await fleet(bed, "status", "--json", "--robot", "r0")).stdout)
+        placed = next(each for each in status["robot"]["placements"] if each["name"] == "all")
+        shown = status["health"], status["controller"]["state"], placed["state"]
+        return shown == ("healthy", "running", "Stamped")
+
+    await eventually(told, what="a healthy fleet whose Decision says Stamped")
+    explained = json.loads((await fleet(bed, "explain", "all", "--robot", "r0", "--json")).stdout)
     assert {each["verdict"] for each in explained["replicas"]} == {"current"}
     doctor = json.loads((await fleet(bed, "doctor", "--json")).stdout)
     assert {each["state"] for each in doctor["checks"]} == {"ok"}
