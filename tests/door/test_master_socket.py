@@ -127,7 +127,23 @@ async def test_a_socket_that_is_not_there_or_no_haproxy_is_one_line(tmp_path: Pa
         server.close()
 
 
-async def test_a_worker_that_has_ended_is_told(running: Running):
+async def test_of_a_worker_that_has_ended_nothing_is_known(running: Running):
+    """HAProxy says so and closes the connection, which may be a reset that takes the words away."""
     socket = running.start()
-    with pytest.raises(Unsure, match="worker 1 of HAProxy has ended"):
+    with pytest.raises(Unsure, match=r"worker 1 of HAProxy has ended|HAProxy does not answer at"):
         await socket.map_entries(1)
+
+
+async def test_a_worker_that_has_ended_is_told_in_haproxys_words(tmp_path: Path):
+    async def gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.write(b"Can't find the target process of PID 1.\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_unix_server(gone, tmp_path / "gone.sock")
+    try:
+        with pytest.raises(Unsure, match="worker 1 of HAProxy has ended"):
+            await MasterSocket(tmp_path / "gone.sock", tmp_path / MAP).map_entries(1)
+    finally:
+        server.close()
