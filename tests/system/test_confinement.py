@@ -297,9 +297,8 @@ def test_a_robot_fills_no_more_than_its_quota(confined: Confined, r1: Caller) ->
     used = int(quota["status"]["used"][f"count/findings.{GROUP}"])
 
     def limit(number: int) -> None:
-        hard = {"hard": {f"count/findings.{GROUP}": str(number)}}
-        now = confined.admin.ask("GET", f"{quotas}/{name}").body
-        assert confined.admin.ask("PUT", f"{quotas}/{name}", {**now, "spec": hard}).status == 200
+        hard = {"op": "replace", "path": "/spec/hard", "value": {f"count/findings.{GROUP}": str(number)}}
+        assert confined.admin.patch(f"{quotas}/{name}", hard).status == 200
 
     limit(used + 2)
     made: list[Answer] = []
