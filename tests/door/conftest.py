@@ -33,7 +33,7 @@ class Audited:
             answers = [self.cloud.admin.ask("POST", ROBOTS_PATH, robot(name)).status for name in ROBOTS]
             return all(status in (201, 409) for status in answers)
 
-        assert until(made, seconds=30)
+        assert until(made, seconds=60)
 
     def door_kubeconfig(self, path: Path) -> Path:
         """The account that `crsyncer door manifests` prints, with its rights and no others."""
@@ -50,7 +50,7 @@ class Audited:
                 place = wanted[each["kind"]].format(each["metadata"].get("namespace"))
                 assert self.cloud.admin.ask("POST", place, each).status in (201, 409)
         caller = self.cloud.caller("crsyncer-door", "crsyncer-door")
-        assert until(lambda: caller.ask("GET", ROBOTS_PATH).status == 200, seconds=30)
+        assert until(lambda: caller.ask("GET", ROBOTS_PATH).status == 200, seconds=60)
         return self.plane.kubeconfig(path, token=caller.token)
 
     def heard_of(self, marker: str) -> bool:
@@ -115,11 +115,11 @@ def door(audited: Audited, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
         def opened() -> bool:
             try:
-                return door.ask("/version", token, seconds=5).status == 200
+                return door.ask("/version", token).status == 200
             except OSError:
                 return False
 
-        assert until(opened, seconds=30), door.haproxy and door.haproxy.tail()
+        assert until(opened, seconds=60), door.haproxy and door.haproxy.tail()
         yield door
     finally:
         door.stop()

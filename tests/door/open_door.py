@@ -19,7 +19,10 @@ from tests.adapters.kube_server import Certificates, make_certificates
 from tests.delivery.command_line import CLI, crsyncer, environment
 from tests.door.programs import haproxy
 
-_PATIENCE = 20.0
+_PATIENCE = 60.0
+"""How long is waited for what must come: machines stand still now and then."""
+_LINGER = 0.2
+"""How long is looked whether the door closes a connection of which it said nothing."""
 
 
 @dataclass(slots=True)
@@ -144,7 +147,7 @@ class OpenDoor:
                             closed = True
                             break
                         got += more
-                    channel.settimeout(0.2)
+                    channel.settimeout(seconds if b"connection: close" in got.lower() else _LINGER)
                     closed = closed or not channel.recv(1)
                 except ConnectionError:
                     closed = True
@@ -229,14 +232,14 @@ class Watch:
 
     def __init__(self, door: OpenDoor, path: str, token: str, *, seconds: int = 300) -> None:
         self._channel = door.connect()
-        self._channel.settimeout(20)
+        self._channel.settimeout(_PATIENCE)
         query = f"{'&' if '?' in path else '?'}watch=true&timeoutSeconds={seconds}"
         request = f"GET {path}{query} HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {token}\r\n\r\n"
         self._channel.sendall(request.encode())
         self.got = self._channel.recv(65536)
         assert b"200 OK" in self.got, self.got
 
-    def sees(self, text: str, *, seconds: float = 20.0) -> bool:
+    def sees(self, text: str, *, seconds: float = _PATIENCE) -> bool:
         """Whether an event with a text comes."""
         self._channel.settimeout(seconds)
         try:
@@ -249,7 +252,7 @@ class Watch:
             return False
         return True
 
-    def ends(self, *, seconds: float = 30.0) -> bool:
+    def ends(self, *, seconds: float = _PATIENCE) -> bool:
         """Whether the door ends it. Hangs up."""
         with self._channel:
             self._channel.settimeout(seconds)

@@ -122,8 +122,11 @@ def test_G2_1_a_good_token_reaches_the_server_which_sees_the_robot(door, audited
     told = door.ask(marked(GOALS, marker), token)
     assert told.status == 200, told
     assert not told.closed
-    assert until(lambda: audited.heard_of(marker), seconds=10)
-    [line] = [each for each in audited.log.read_text().splitlines() if marker in each and "ResponseComplete" in each]
+
+    def completed() -> list[str]:
+        return [each for each in audited.log.read_text().splitlines() if marker in each and "ResponseComplete" in each]
+
+    [line] = until(completed, seconds=60)
     assert '"username":"system:serviceaccount:robot-r1:crsyncer"' in line
     assert '"sourceIPs":["127.0.0.1"' in line
 
@@ -211,7 +214,7 @@ def test_G3_1_nobody_is_somebody_else(headers, door, audited, token, treasure, m
     foreign = door.ask(marked(FOREIGN, marker), token, headers=headers)
     assert foreign.status == 403, foreign
     assert SECRET not in foreign.text
-    assert until(lambda: audited.heard_of(marker), seconds=10)
+    assert until(lambda: audited.heard_of(marker), seconds=60)
     lines = [each for each in audited.log.read_text().splitlines() if marker in each]
     assert all('"username":"system:serviceaccount:robot-r1:crsyncer"' in each for each in lines)
     assert not any("impersonatedUser" in each for each in lines)
@@ -220,7 +223,7 @@ def test_G3_1_nobody_is_somebody_else(headers, door, audited, token, treasure, m
 def test_G3_2_the_audit_log_has_the_address_of_the_robot_and_not_what_it_says(door, audited, token, marker):
     headers = ["X-Forwarded-For: 192.0.2.66", "X-Forwarded-For: 192.0.2.67, 192.0.2.68"]
     assert door.ask(marked(GOALS, marker), token, headers=headers).status == 200
-    assert until(lambda: audited.heard_of(marker), seconds=10)
+    assert until(lambda: audited.heard_of(marker), seconds=60)
     lines = [each for each in audited.log.read_text().splitlines() if marker in each]
     assert lines
     assert not any("192.0.2.6" in each for each in lines)
@@ -349,7 +352,7 @@ def test_G6_a_head_above_16_kib_is_400(door: OpenDoor, audited: Audited, token: 
 
 def test_G6_a_head_that_takes_longer_than_10_s_is_408(door: OpenDoor, audited: Audited, token: str, marker: str):
     began = time.monotonic()
-    told = door.send(f"GET {marked(GOALS, marker)} HTTP/1.1\r\nAuthorization: ".encode(), seconds=30)
+    told = door.send(f"GET {marked(GOALS, marker)} HTTP/1.1\r\nAuthorization: ".encode(), seconds=60)
     assert (told.status, told.closed) == (408, True), told
     assert time.monotonic() - began > 9
     assert not audited.heard_of(marker)
@@ -357,14 +360,19 @@ def test_G6_a_head_that_takes_longer_than_10_s_is_408(door: OpenDoor, audited: A
 
 def test_G6_a_robot_that_floods_is_limited_and_the_others_are_not(door: OpenDoor, audited: Audited, token: str):
     flood = f"GET /version HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
-    told = door.send(flood * 260, ends=["than 200 in 10 s"])
+    # A slow server does not answer 200 in 10 s: then once more.
+    told = until(
+        lambda: door.send(flood * 260, ends=["than 200 in 10 s"], seconds=15),
+        lambda told: "HTTP/1.1 429" in told.text,
+        seconds=60,
+    )
     assert "HTTP/1.1 200" in told.text
     assert "HTTP/1.1 429" in told.text
     assert "retry-after: " in told.text.lower()
     for name in ("r2", "r3"):
         told = door.ask(at("goals", f"robot-{name}"), audited.cloud.robots[name].token)
         assert told.status == 200, told
-    assert until(lambda: door.ask("/version", token).status == 200, seconds=30)
+    assert until(lambda: door.ask("/version", token).status == 200, seconds=60)
 
 
 def test_G6_a_robot_has_32_requests_in_progress(door: OpenDoor, audited: Audited):
@@ -375,7 +383,7 @@ def test_G6_a_robot_has_32_requests_in_progress(door: OpenDoor, audited: Audited
     try:
         for _ in range(32):
             channel = door.connect()
-            channel.settimeout(20)
+            channel.settimeout(60)
             channel.sendall(request)
             assert b"200 OK" in channel.recv(4096)
             open_ones.append(channel)
@@ -385,7 +393,7 @@ def test_G6_a_robot_has_32_requests_in_progress(door: OpenDoor, audited: Audited
     finally:
         for channel in open_ones:
             channel.close()
-    assert until(lambda: door.ask("/version", token).status == 200, seconds=30)
+    assert until(lambda: door.ask("/version", token).status == 200, seconds=60)
 
 
 def test_G2_1_G2_2_a_storm_of_forged_tokens_ends_no_stream_and_uses_up_no_limit_of_others(
@@ -399,7 +407,7 @@ def test_G2_1_G2_2_a_storm_of_forged_tokens_ends_no_stream_and_uses_up_no_limit_
     try:
         for _ in range(10):
             channel = door.connect()
-            channel.settimeout(20)
+            channel.settimeout(60)
             channel.sendall(f"GET {watch} HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {victim}\r\n\r\n".encode())
             assert b"200 OK" in channel.recv(4096)
             streams.append(channel)
@@ -420,13 +428,13 @@ def test_G5_2_a_robot_that_hangs_up_leaves_no_watch_at_the_api_server(door, audi
         return any('"stage":"ResponseComplete"' in each for each in lines)
 
     watch = Watch(door, marked(GOALS, marker), token)
-    assert until(lambda: audited.heard_of(marker), seconds=30)
+    assert until(lambda: audited.heard_of(marker), seconds=60)
     assert not ended()
     watch.close()
-    assert until(ended, seconds=30)
+    assert until(ended, seconds=60)
 
 
 def test_G3_1_http_2_is_not_spoken(door: OpenDoor, audited: Audited):
-    told = door.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9, seconds=5)
+    told = door.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9)
     assert told.status in (0, 400, 401, 505), told
     assert told.closed

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -71,6 +72,14 @@ class Shards:
         """The file."""
         return (self.door.directory / "robots.map").read_text()
 
+    def wait_map(self, text: str) -> None:
+        """Wait until the file has this text."""
+        assert until(lambda: self.map == text, seconds=PATIENCE), (self.map, self.kept.process.tail(30))
+
+    def wait_reasons(self, *codes: str) -> None:
+        """Wait until this is wrong, and nothing else."""
+        assert until(lambda: self.kept.reasons() == [*codes], seconds=PATIENCE), self.kept.page("/status")
+
     def close(self) -> None:
         self.kept.stop()
         self.door.stop()
@@ -110,7 +119,7 @@ def test_G4_3_a_robot_that_moves_has_its_streams_ended_and_lands_at_its_new_shar
     assert watch.ends()
     shards.wait_reaches("r1", "b")
     assert until(lambda: shards.kept.streams("root") == ["r2"], seconds=PATIENCE)
-    assert shards.map == "robot-r1 b\nrobot-r2 root\nrobot-r3 root\n"
+    shards.wait_map("robot-r1 b\nrobot-r2 root\nrobot-r3 root\n")
     moved = shards.watch("r1", "b")
     assert until(lambda: shards.kept.streams("b") == ["r1"], seconds=PATIENCE)
     name = shards.b.cloud.create("goals", "r1")["metadata"]["name"]
@@ -119,7 +128,8 @@ def test_G4_3_a_robot_that_moves_has_its_streams_ended_and_lands_at_its_new_shar
     assert other.sees(f'"name":"{name}"')
     _, metrics = shards.kept.page("/metrics")
     assert 'crsyncer_door_robots{shard="b"} 1.0' in metrics
-    assert "crsyncer_door_ended_streams_total 1.0" in metrics
+    # A stream that does not end at once is ended again.
+    assert re.search(r"^crsyncer_door_ended_streams_total [1-9]", metrics, re.MULTILINE)
     for each in (watch, other, moved):
         each.close()
 
@@ -130,22 +140,19 @@ def test_G4_1_G4_2_a_robot_whose_shard_nobody_knows_or_that_is_gone_gets_503_and
     assert watch.ends()
     told = shards.door.ask(at("goals", "robot-r3"), shards.token("r3", "root"))
     assert (told.status, "retry-after: 10" in told.text.lower(), '"kind": "Status"' in told.text) == (503, True, True)
-    assert shards.kept.reasons() == ["RobotNotRouted"]
+    shards.wait_reasons("RobotNotRouted")
     shards.place("r3", "root")
     shards.wait_reaches("r3", "root")
     gone = shards.watch("r3", "root")
     assert shards.root.cloud.admin.ask("DELETE", f"{ROBOTS_PATH}/r3").status == 200
     assert gone.ends()
     assert until(lambda: not shards.reaches("r3", "root"), seconds=PATIENCE)
-    assert "robot-r3" not in shards.map
+    shards.wait_map("robot-r1 root\nrobot-r2 root\n")
 
 
 def test_G4_3_a_watch_survives_a_reload_and_a_move_ends_it_in_the_old_worker_too(shards: Shards):
     stays, moves = shards.watch("r1", "root"), shards.watch("r2", "root")
     shards.door.renew_certificate()
-    log = shards.kept.log
-    before = log.read_text().count("has loaded its new configuration")
-    assert until(lambda: log.read_text().count("has loaded its new configuration") >= before, seconds=PATIENCE)
     assert until(lambda: len(workers(shards.door)) > 1, seconds=PATIENCE), shards.kept.process.tail(20)
     name = shards.root.cloud.create("goals", "r1")["metadata"]["name"]
     assert stays.sees(f'"name":"{name}"')
@@ -172,7 +179,7 @@ def test_G5_1_a_shard_that_is_killed_or_frozen_loses_its_streams_in_every_worker
     told = shards.door.ask(at("goals", "robot-r1"), shards.token("r1", "b"))
     assert told.status == 503, told
     assert until(lambda: "ShardDown" in (shards.kept.reasons() or ()), seconds=PATIENCE)
-    assert shards.reaches("r2", "root")
+    shards.wait_reaches("r2", "root")
     planes.resume(shards.b.plane)
     shards.wait_reaches("r1", "b")
     killed = shards.watch("r1", "b")
@@ -186,7 +193,7 @@ def test_G4_1_while_the_root_is_away_the_last_map_holds_also_for_a_restart(shard
     shards.place("r1", "b")
     shards.wait_reaches("r1", "b")
     planes.pause(shards.root.plane)
-    assert shards.reaches("r1", "b")
+    shards.wait_reaches("r1", "b")
     shards.kept.stop()
     shards.door.stop()
     shards.door.start()
@@ -194,10 +201,10 @@ def test_G4_1_while_the_root_is_away_the_last_map_holds_also_for_a_restart(shard
     shards.kept.wait_ready()
     shards.wait_reaches("r1", "b")
     assert until(lambda: "RootAway" in (shards.kept.reasons() or ()), seconds=PATIENCE), shards.kept.page("/status")
-    assert shards.map == "robot-r1 b\nrobot-r2 root\nrobot-r3 root\n"
+    shards.wait_map("robot-r1 b\nrobot-r2 root\nrobot-r3 root\n")
     planes.resume(shards.root.plane)
     shards.wait_reaches("r2", "root")
-    assert until(lambda: shards.kept.reasons() == [], seconds=PATIENCE), shards.kept.page("/status")
+    shards.wait_reasons()
 
 
 def test_G4_1_a_haproxy_that_is_killed_and_started_with_an_old_map_gets_the_present_one(shards: Shards):
@@ -208,13 +215,13 @@ def test_G4_1_a_haproxy_that_is_killed_and_started_with_an_old_map_gets_the_pres
         os.kill(pid, signal.SIGKILL)
     shards.door.haproxy.stop(graceful=False)
     assert until(lambda: shards.kept.page("/readyz")[0] == 503, seconds=PATIENCE)
-    assert "HAProxySilent" in (shards.kept.reasons() or ())
+    assert until(lambda: "HAProxySilent" in (shards.kept.reasons() or ()), seconds=PATIENCE)
     file = shards.door.directory / "robots.map"
     file.write_text("robot-r1 root\nrobot-r9 b\ngarbage\n")
     shards.door.start()
     shards.kept.wait_ready()
     shards.wait_reaches("r1", "b")
-    assert until(lambda: shards.map == "robot-r1 b\nrobot-r2 root\nrobot-r3 root\n", seconds=PATIENCE)
+    shards.wait_map("robot-r1 b\nrobot-r2 root\nrobot-r3 root\n")
 
 
 def test_G2_1_a_new_key_is_taken_up_after_a_token_was_refused_and_old_streams_go_on(shards: Shards, tmp_path: Path):
@@ -234,7 +241,7 @@ def test_G2_1_a_new_key_is_taken_up_after_a_token_was_refused_and_old_streams_go
     fresh = shards.b.cloud.caller("robot-r1", "crsyncer").token
     assert Forger(fresh, own, other).head != Forger(shards.token("r1", "b"), own, other).head
     assert until(lambda: shards.door.ask(at("goals", "robot-r1"), fresh).status == 200, seconds=PATIENCE)
-    assert shards.reaches("r1", "b")
+    shards.wait_reaches("r1", "b")
     name = shards.root.cloud.create("goals", "r2")["metadata"]["name"]
     assert stays.sees(f'"name":"{name}"')
     stays.close()
@@ -243,11 +250,11 @@ def test_G2_1_a_new_key_is_taken_up_after_a_token_was_refused_and_old_streams_go
 def test_G4_1_a_bad_certificate_or_configuration_changes_nothing_and_is_told(shards: Shards):
     good = shards.door.certificate.read_text()
     shards.door.certificate.write_text("garbage")
-    assert until(lambda: shards.kept.reasons() == ["BadFile"], seconds=PATIENCE), shards.kept.page("/status")
-    assert shards.reaches("r1", "root")
+    shards.wait_reasons("BadFile")
+    shards.wait_reaches("r1", "root")
     assert (shards.door.directory / "certificate.pem").read_text() != "garbage"
     shards.door.certificate.write_text(good)
-    assert until(lambda: shards.kept.reasons() == [], seconds=PATIENCE), shards.kept.page("/status")
+    shards.wait_reasons()
 
 
 def test_the_upkeep_starts_before_haproxy_and_takes_up_settings_that_can_be_used(shards: Shards, tmp_path: Path):
@@ -287,14 +294,23 @@ def test_the_status_of_a_door_is_what_haproxy_robots_and_the_upkeep_say(shards: 
     shards.place("r1", "b")
     shards.wait_reaches("r1", "b")
     watch = shards.watch("r1", "b")
-    content = shards.said("status", "--robot", "r1", code=0)
+
+    def states(content: dict) -> dict:
+        return {each["name"]: (each["state"], each["robots"], each["streams"]) for each in content["shards"]}
+
+    wanted = {"root": ("up", 2, 0), "b": ("up", 1, 1)}  # once the requests that are over have left HAProxy's table
+    content = until(
+        lambda: shards.said("status", "--robot", "r1", code=None),
+        lambda content: (content["health"], states(content)) == ("healthy", wanted),
+        seconds=PATIENCE,
+    )
     assert (content["schema"], content["health"], content["reasons"]) == ("crsyncer.door-status/v1", "healthy", [])
     assert content["haproxy"]["version"].startswith("2.")
-    states = {each["name"]: (each["state"], each["robots"], each["streams"]) for each in content["shards"]}
-    assert states == {"root": ("up", 2, 0), "b": ("up", 1, 1)}
+    assert states(content) == wanted
     assert content["robot"] == {"name": "r1", "shard": "b", "streams": 1}
     shards.place("r3", "nowhere")
     assert until(lambda: "robot-r3" not in shards.map, seconds=PATIENCE)
+    shards.wait_reasons("RobotNotRouted")
     content = shards.said("status", code=12)
     assert [each["code"] for each in content["reasons"]] == ["RobotNotRouted"]
     text = shards.door.command("status", "--listen", f"127.0.0.1:{shards.kept.port}", "--robot", "r3").stdout
@@ -305,6 +321,7 @@ def test_the_status_of_a_door_is_what_haproxy_robots_and_the_upkeep_say(shards: 
 
 
 def test_the_doctor_of_a_door_finds_it_in_order_and_names_what_is_not(shards: Shards):
+    shards.wait_reasons()
     content = shards.said("doctor", code=None)
     found = {(each["name"], each["resource"]): each["state"] for each in content["checks"]}
     assert found.pop(("certificate", None)) == "warn"  # it is valid for two days

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from crsyncer.adapters.retries import until
+from crsyncer.adapters.retries import until_async
 from crsyncer.door.domain.door_values import FrontDoor, Shard
 from crsyncer.door.domain.robots_map import changes, map_text
 from crsyncer.door.domain.signing_keys import keys_of
@@ -41,12 +42,19 @@ class Running:
     def socket(self) -> Path:
         return self.home / "master.sock"
 
-    def start(self) -> MasterSocket:
+    async def start(self) -> MasterSocket:
         """Start it, and return when it answers."""
         command = [str(haproxy()), "-W", "-S", str(self.socket), "-f", str(self.directory / "haproxy.cfg")]
         self.process = spawn(command, log=self.home / "haproxy.log", cwd=self.home)
-        assert until(self.socket.exists, seconds=20), self.process.tail()
-        return MasterSocket(self.socket, self.directory / MAP)
+        socket = MasterSocket(self.socket, self.directory / MAP)
+
+        async def serves() -> bool:
+            with suppress(Unsure):
+                return bool(await socket.map_entries(await newest(socket)))
+            return False
+
+        assert await until_async(serves, seconds=60), self.process.tail()
+        return socket
 
 
 @pytest.fixture
@@ -64,7 +72,7 @@ async def newest(socket: MasterSocket) -> int:
 async def test_G4_1_a_map_of_100_000_robots_is_kept(running: Running):
     routes = {f"robot-r{number}": SHARDS[number % 2] for number in range(100_000)}
     put_map(running.directory, map_text(routes))
-    socket = running.start()
+    socket = await running.start()
     wanted = routes | {"robot-r7": "root", "robot-new": "b"}
     del wanted["robot-r8"]
     upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
@@ -76,14 +84,14 @@ async def test_G4_1_a_map_of_100_000_robots_is_kept(running: Running):
 
 async def test_G4_1_a_running_map_that_is_all_wrong_becomes_the_wanted_one(running: Running):
     put_map(running.directory, map_text({f"robot-x{number}": "b" for number in range(5_000)}))
-    socket = running.start()
+    socket = await running.start()
     wanted = {f"robot-r{number}": SHARDS[number % 2] for number in range(5_000)}
     await Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None).once()
     assert await socket.map_entries(await newest(socket)) == wanted
 
 
 async def test_G4_1_a_reload_begins_with_the_file_and_the_old_workers_map_is_kept_too(running: Running):
-    socket = running.start()
+    socket = await running.start()
     before = await newest(socket)
     put_map(running.directory, "robot-r2 b\n")
     await socket.reload()
@@ -100,7 +108,7 @@ async def test_G4_1_a_reload_begins_with_the_file_and_the_old_workers_map_is_kep
 
 
 async def test_a_socket_of_another_haproxy_is_told_and_its_map_is_left_alone(running: Running, tmp_path: Path):
-    theirs = running.start()
+    theirs = await running.start()
     ours = tmp_path / "ours"
     ours.mkdir()
     socket = MasterSocket(running.socket, ours / MAP)
@@ -129,7 +137,7 @@ async def test_a_socket_that_is_not_there_or_no_haproxy_is_one_line(tmp_path: Pa
 
 async def test_of_a_worker_that_has_ended_nothing_is_known(running: Running):
     """HAProxy says so and closes the connection, which may be a reset that takes the words away."""
-    socket = running.start()
+    socket = await running.start()
     with pytest.raises(Unsure, match=r"worker 1 of HAProxy has ended|HAProxy does not answer at"):
         await socket.map_entries(1)
 
