@@ -55,11 +55,9 @@ async def account(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str) -> A
             if await fleet_api.find(obj) is None:
                 await fleet_api.create(obj)
         token = await fleet_api.service_account_token(NAMESPACE, "crsyncer-fleet")
-        paths = (bed.goals.path(), LEASES.path(namespace=NAMESPACE, name="crsyncer-fleet"))
 
         async def in_force() -> bool:  # a role is in force when the API server has heard of it
-            async with Api(cloud.server, ca_file=cloud.ca_file, token=token) as own:
-                return all([(await own.request("GET", path))[0] != 403 for path in paths])
+            return all([await may(fleet_api, right) for role in granted for right in rights(role)])
 
         await eventually(in_force, what="the rights of the account")
         yield Account(bed, cloud.kubeconfig(tmp_path / "account.yaml", token=token))
@@ -68,6 +66,27 @@ async def account(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str) -> A
         for obj in granted:
             if obj["kind"] != "Namespace" and await fleet_api.find(obj) is not None:
                 await fleet_api.delete(obj)
+
+
+def rights(role: Json) -> list[Json]:
+    """Each right that a role gives, as an access review names it."""
+    return [
+        {"namespace": role["metadata"].get("namespace", ""), "group": group, "verb": verb, "name": name}
+        | dict(zip(("resource", "subresource"), f"{resource}/".split("/"), strict=False))
+        for rule in role.get("rules", ())
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    ]
+
+
+async def may(api: Api, right: Json) -> bool:
+    """Whether the account has a right."""
+    spec = {"user": f"system:serviceaccount:{NAMESPACE}:crsyncer-fleet", "resourceAttributes": right}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    _, answer = await api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)
+    return bool(answer["status"]["allowed"])
 
 
 async def get(port: int, path: str) -> tuple[int, str]:
