@@ -23,7 +23,7 @@ async def bed(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str):
 
 
 def condition(status, kind):
-    return next(each for each in status["conditions"] if each["type"] == kind)
+    return next((each for each in status.get("conditions", ()) if each["type"] == kind), {"status": "", "reason": ""})
 
 
 async def test_F3_1_F3_2_each_robot_gets_a_replica_that_follows_its_source(bed: FleetBed):
@@ -98,7 +98,11 @@ async def test_F5_2_robots_that_vanish_in_masses_keep_their_replicas_until_a_rel
     await bed.api.patch(placement, {"metadata": {"annotations": release}})
     await bed.until_specs(r0={"speed": 1}, r1={"speed": 1})
     await bed.until_status(lambda status: status["holds"] == [])
-    assert "annotations" not in (await bed.placement())["metadata"]
+
+    async def taken_off() -> bool:
+        return "annotations" not in (await bed.placement())["metadata"]
+
+    await eventually(taken_off, what="a placement without the annotation of the release")
 
 
 async def test_F5_2_the_kind_of_placements_is_deleted_and_no_replica_goes(bed: FleetBed):
@@ -179,6 +183,13 @@ async def test_a_replica_that_the_server_refuses_blocks_its_robot_alone(bed: Fle
         "properties": {"spec": {"type": "object", "properties": {"speed": {"type": "integer", "maximum": 5}}}},
     }
     await bed.api.apply_crd(crd(bed.group, filtered="true", schema=schema))
+
+    async def refused() -> bool:  # a server validates by the old schema for a while
+        path = bed.api.path(bed.goal(), name=False)
+        answer = await bed.api.request("POST", path, params={"dryRun": "All"}, json=bed.goal(speed=9))
+        return answer[0] == 422
+
+    await eventually(refused, what="the schema is in force")
     await bed.robots("r1")
     await bed.robots("r2", kind="fast")
     await bed.api.create(bed.goal(speed=1))
