@@ -222,6 +222,9 @@ class Api:
                 while await self.find(name) is not None:
                     await self._let_go(resource)
                     await asyncio.sleep(0.05)
+                # A server hears of it by watch, and answers lists of the kind until then.
+                while (await self.request("GET", resource.path()))[0] != 404:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.05)
 
     async def _let_go(self, resource: Resource) -> None:
         """Take all finalizers off the objects of a kind that is being deleted."""
