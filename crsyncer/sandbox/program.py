@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crsyncer.sandbox.process import spawn
 
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 60.0
 
 
 async def outcome(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> tuple[int, str, str]:

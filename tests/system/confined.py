@@ -83,7 +83,7 @@ class Caller:
         context = ssl.create_default_context(cafile=str(self.plane.ca_file))
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **self.headers, **headers}
         while True:
-            connection = http.client.HTTPSConnection("127.0.0.1", self.plane.port, timeout=30, context=context)
+            connection = http.client.HTTPSConnection("127.0.0.1", self.plane.port, timeout=60, context=context)
             try:
                 connection.request(method, path, None if body is None else json.dumps(body), sent)
                 reply = connection.getresponse()

@@ -292,7 +292,11 @@ def test_a_robot_writes_its_own_copies_and_signs_no_others(confined: Confined, s
 def test_a_robot_fills_no_more_than_its_quota(confined: Confined, r1: Caller) -> None:
     quotas = "/api/v1/namespaces/robot-r1/resourcequotas"
     name = f"crsyncer-findings.{GROUP}"
-    quota = confined.admin.ask("GET", f"{quotas}/{name}").body
+
+    def counted() -> dict[str, Any]:
+        return dict(confined.admin.ask("GET", f"{quotas}/{name}").body)
+
+    quota = until(counted, lambda found: "used" in found.get("status", {}), seconds=SECONDS)
     assert quota["spec"]["hard"] == {f"count/findings.{GROUP}": "1k"}
     used = int(quota["status"]["used"][f"count/findings.{GROUP}"])
 

@@ -76,9 +76,8 @@ async def test_F9_1_F9_5_a_confined_robot_reports_which_of_its_replicas_it_has(
     assert found["metadata"]["annotations"] == {ROBOT: "r1"}
     assert found["spec"]["applied"] == {PLACEMENT: applied_digest([(made.body["metadata"]["uid"], 3)])}
     beat = found["spec"]["beat"]
-    changed = copy.deepcopy(made.body)
-    changed["metadata"]["annotations"] = marks("dock", 4)
-    assert confined.admin.ask("PUT", at("goals", "robot-r1", "dock"), changed).status == 200
+    change = {"op": "add", "path": "/metadata/annotations", "value": marks("dock", 4)}
+    assert confined.admin.patch(at("goals", "robot-r1", "dock"), change).status == 200
 
     async def rewritten() -> bool:
         spec = confined.admin.ask("GET", STATES.path(namespace="robot-r1", name="r1")).body["spec"]
