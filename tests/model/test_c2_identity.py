@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.content.annotations import OURS
-from crsyncer.core.content.object_content import UPSTREAM_UID
+from crsyncer.core.content.object_content import APPLIED, UPSTREAM_UID
 from crsyncer.core.model import Json
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.named import UID, named
@@ -175,6 +175,49 @@ def test_C2_4_the_uid_of_the_original_is_repaired_and_the_copy_stays(
         assert found["metadata"]["annotations"] == sound["metadata"]["annotations"]
         world.pass_time(3600)
         assert (len(world.writes), up.objects()["a"]["status"]) == (made + 1, {"n": 1})
+
+
+@pytest.mark.parametrize("gone", [(UPSTREAM_UID,), (APPLIED,), (UPSTREAM_UID, APPLIED, *KEYS)])
+@pytest.mark.parametrize("first", ["the original", "the marks"])
+@pytest.mark.parametrize("subtree", ["", "part"])
+def test_C2_2_the_status_of_a_copy_without_marks_is_never_that_of_an_object_made_after_its_original(
+    gone: tuple[str, ...], first: str, subtree: str
+) -> None:
+    with shaped() as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        former = world.robot.objects()["a"]["metadata"]["uid"]
+        if first == "the original":
+            world.cloud.delete("a")
+        world.robot.annotate("a", dict.fromkeys(gone))
+        world.robot.set_status("a", {"part": {"n": 1}})
+        if first == "the marks":
+            world.cloud.delete("a")
+        if subtree:
+            apply_policy(world.robot, subtree=subtree)  # what is known of statuses is forgotten
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        assert world.robot.objects()["a"]["metadata"]["uid"] != former
+        assert is_marked(world.robot)
+        assert "status" not in world.cloud.objects()["a"]
+
+
+@pytest.mark.parametrize("gone", [(UPSTREAM_UID,), (APPLIED,), (UPSTREAM_UID, APPLIED, *KEYS)])
+@pytest.mark.parametrize("running", [True, False])
+def test_C2_2_a_copy_goes_with_its_original_whatever_marks_it_has_by_then(gone: tuple[str, ...], running: bool) -> None:
+    with shaped() as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        if not running:
+            world.stop()
+        world.cloud.delete("a")
+        world.robot.annotate("a", dict.fromkeys(gone))
+        if not running:
+            world.start()
+        world.settle()
+        assert world.robot.objects() == {}
 
 
 def test_C2_4_marks_are_repaired_although_drift_is_kept() -> None:

@@ -6,7 +6,7 @@ Made only for kinds with a SyncPolicy, and where copies of such a kind are left.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from crsyncer.core.content.object_content import UPSTREAM_UID, has_sound_texts, key_of
+from crsyncer.core.content.object_content import APPLIED, UPSTREAM_UID, has_sound_texts, key_of
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.naming import NoOriginal, original_of
 from crsyncer.core.model import Cursor, Json, Key, Side, View
@@ -117,17 +117,22 @@ class Copies:
     def mended(self, side: Side, key: Key, raw: Json) -> Json | None:
         """A copy with the uid of its original, which somebody has changed or removed; None: nobody has.
 
-        It is known as the copy of the object that is there: only the agent could make it that of another one (C2.4).
-        In the cloud a copy without any is nobody's (S5.3).
+        The store knows whose copy it is, also once that original is gone or has a successor (C2.2): only the agent
+        could make it that of another one, which is there. That the agent has written it is known, too, but not any
+        more what. In the cloud a copy without any uid is nobody's (S5.3).
         """
         upstream, known = (self._views[each].get(key) for each in (self._policy.upstream, self._policy.downstream))
-        if side is self._policy.upstream or upstream is None or known is None or known.uid != raw["metadata"]["uid"]:
+        if side is self._policy.upstream or known is None or known.stamp is None or known.uid != raw["metadata"]["uid"]:
             return None
         annotations = raw["metadata"].get("annotations") or {}
-        uid, found = upstream.uid, annotations.get(UPSTREAM_UID)
-        if known.stamp is None or known.stamp.upstream_uid != uid or found == uid or (not found and side is Side.CLOUD):
+        uid, found = known.stamp.upstream_uid, annotations.get(UPSTREAM_UID)
+        is_another = found != uid and (upstream is None or found != upstream.uid)
+        is_bare = not known.stamp.bare and APPLIED not in annotations
+        if not (is_another or is_bare) or (not found and side is Side.CLOUD):
             return None
-        return raw | {"metadata": raw["metadata"] | {"annotations": annotations | {UPSTREAM_UID: uid}}}
+        whose = {UPSTREAM_UID: uid} if is_another else {}
+        written = {APPLIED: ""} if is_bare else {}
+        return raw | {"metadata": raw["metadata"] | {"annotations": annotations | whose | written}}
 
     def key_of(self, raw: Json) -> Key | None:
         """The key of the pair that an object, of which only the metadata may be shown, is the copy of."""
