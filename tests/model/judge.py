@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.core.content.annotations import OURS
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import JSON_PATCH, SYNC_POLICIES, Call
 from tests.model.api_server import CRDS
@@ -50,6 +51,19 @@ class Object:
 
 
 @dataclass(slots=True)
+class Configuration:
+    """What people say of how one kind is synced, and what the agent has made of it."""
+
+    edits: int = 0
+    """How often its CRD, or a policy that names it, was edited on the robot."""
+    listed: int = 0
+    """How often by the time when the agent was started last: a start lists them."""
+    heard: int = 0
+    """Of how many of these edits the agent has heard, at least."""
+    followed: KindPolicy | None = None
+
+
+@dataclass(slots=True)
 class Judge:
     """Watches the agent of one world. Violations are collected; `World` raises them at its end."""
 
@@ -63,7 +77,9 @@ class Judge:
     _written: set[str] = field(default_factory=set)
     """The objects (uids) that the agent made or adopted."""
     _configured: float = -1.0
-    """When CRDs or policies were edited last."""
+    """When CRDs or policies were edited last, or the agent heard of that: its watch may tell it late."""
+    _configurations: dict[str, Configuration] = field(default_factory=lambda: defaultdict(Configuration))
+    """By the robot's name of a kind."""
     _referred: float = -1.0
     """When somebody changed or deleted an object that may refer to others."""
     _writes: dict[str, float] = field(default_factory=dict)
@@ -97,6 +113,8 @@ class Judge:
             before, after = change.before or {}, change.after or {}
             if before.get("spec") != after.get("spec") or _annotations(before) != _annotations(after):
                 self._configured = now
+                for kind in {*_configures(before), *_configures(after)} if side is Side.ROBOT else ():
+                    self._configurations[kind].edits += 1
             return
         metadata = obj["metadata"]
         where = (metadata.get("namespace", ""), metadata["name"])
@@ -134,6 +152,8 @@ class Judge:
     def starts(self, known: Known) -> None:
         """An agent starts with what its store knows."""
         self._starts.append(known)
+        for each in self._configurations.values():
+            each.listed = each.edits
 
     def writes(self, writing: bool) -> None:
         """The agent's request is being carried out, or no more."""
@@ -147,10 +167,26 @@ class Judge:
         """The agent has lost what it knew."""
         self.released = True
 
+    def _hear(self) -> None:
+        """The agent follows what it did not follow at its last write: it has heard of one edit more.
+
+        Where there was none of which it had not heard, it is no edit that has copies deleted now.
+        """
+        life = self.world.life
+        for resource, row in life.engine.kinds.entries.items() if life is not None else ():
+            if row.kind is None:
+                continue
+            each = self._configurations[resource]
+            if row.policy != each.followed:
+                self._configured = self.world.clock.now if each.heard < each.edits else self._configured
+                each.followed, each.heard = row.policy, min(each.heard + 1, each.edits)
+            each.heard = max(each.heard, each.listed)
+
     # What the agent does
 
     def look(self, write: "Write") -> None:
         """Look at one write of the agent that was carried out."""
+        self._hear()
         if is_own(write.resource) or write.resource.partition(".")[0] in _NO_PAIRS:
             return
         if not is_guarded(write.call):
@@ -302,6 +338,18 @@ def is_guarded(call: Call) -> bool:
 def _parts(obj: Json) -> set[str]:
     status = obj.get("status")
     return set(status) if isinstance(status, dict) else set()
+
+
+def _configures(obj: Json) -> Iterator[str]:
+    """The kinds that a CRD, or a policy, says something of."""
+    match obj:
+        case {"spec": {"resource": {"group": str(group), "resource": str(plural)}, **spec}}:
+            yield f"{plural}.{group}".rstrip(".")
+            related = spec.get("related")
+            for entry in related if isinstance(related, list) else ():
+                yield from _configures({"spec": entry})
+        case {"metadata": {"name": str(name)}}:
+            yield name
 
 
 def _annotations(obj: Json) -> Any:

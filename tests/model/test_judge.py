@@ -1,0 +1,52 @@
+"""The judge of all worlds: an edit counts from when the agent hears of it, and excuses no other deletion (S5, C1.7)."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+
+from crsyncer.core.kinds import read_kind
+from crsyncer.core.pair import decide
+from tests.model.mutant import Mutant
+from tests.model.policies import EDGE, apply_policy, on_robot, serve_policies
+from tests.model.world import World
+
+# fmt: off
+DEFECTS = (
+    Mutant("a copy's original is never there", decide.decide,
+           "else upstream.of(copy.stamp.upstream_uid)", "else Gap.ABSENT", noticed_by=""),
+    Mutant("the agent follows what nobody has said", read_kind.policy_by,
+           "filtered=bool(filtered)", "filtered=True", noticed_by=""),
+)
+# fmt: on
+
+
+def edit(defect: AbstractContextManager[None]) -> None:
+    """An agent that hears late of an edit makes a copy meanwhile; and another one later, before it is started anew."""
+    with World(kinds={"goals": {"source": None}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, specSource="cloud")
+        world.start()
+        world.settle()
+        world.weather[world.robot.side].lag = 20.0
+        apply_policy(world.robot, specSource="cloud", filter=EDGE)
+        world.cloud.create("other", spec={"x": 1})
+        world.pass_time(5)
+        assert on_robot(world) == {"other"}
+        world.pass_time(60)
+        assert on_robot(world) == set()
+        world.cloud.create("edge", spec={"x": 1}, labels={"tier": "edge"})
+        world.pass_time(60)
+        world.stop()
+        with defect:
+            world.start()
+            world.pass_time(60)
+
+
+def test_C1_7_a_copy_goes_that_was_made_before_the_agent_heard_of_an_edit() -> None:
+    edit(nullcontext())
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_S5_a_copy_that_was_made_after_the_agent_heard_of_an_edit_does_not_go(defect: Mutant) -> None:
+    with pytest.raises(AssertionError, match=r"robot: delete edge .*: its original cloud-\d+ is there, and always was"):
+        edit(defect.alive())
