@@ -19,7 +19,7 @@ from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.door.domain.door_health import Reason, reasons
 from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
 from crsyncer.door.domain.robots_map import read_map, routes
-from crsyncer.door.domain.upkeep_plan import counted, robots_at
+from crsyncer.door.domain.upkeep_plan import counted
 from crsyncer.door.door_files import MAP, read_text
 from crsyncer.door.gather_door import read_certificate, shard_clusters, shards_of
 from crsyncer.door.haproxy_program import check_program
@@ -150,8 +150,9 @@ class DoorApp:
 
         async def streams(query: Mapping[str, str]) -> web.Page:
             shard = query.get("shard", ROOT)
-            names = robots_at(shard, await upkeep.all_streams())
-            return web.Page(json.dumps({"shard": shard, "robots": names}))
+            if shard not in clusters:
+                raise Unsure(f"this door has no shard {shard}")
+            return web.Page(json.dumps(await upkeep.at_shard(shard)))
 
         def configured(_query: Mapping[str, str]) -> web.Page:
             if read_text(settings.directory / CONFIGURATION) is None:

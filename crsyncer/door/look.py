@@ -52,16 +52,33 @@ async def look_at_haproxy(settings: DoorSettings) -> HAProxySeen:
 
 async def told_by_run(listen: tuple[str, int]) -> list[Reason]:
     """What `door run` knows to be wrong. Raises Unsure where it does not answer."""
+    content = await ask_run(listen, "/status")
+    try:
+        return [reason_of(each) for each in content["reasons"]]
+    except (ValueError, KeyError, TypeError):
+        raise _silent(listen) from None
+
+
+async def ask_run(listen: tuple[str, int], path: str) -> Json:
+    """What `door run` answers at a path. Raises Unsure where it does not, or says why it cannot."""
     host, port = listen
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/status"
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
     try:
         timeout = aiohttp.ClientTimeout(total=_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as reply:
-            return [reason_of(each) for each in json.loads(await reply.text())["reasons"]]
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError, TypeError):
-        raise Unsure(
-            f"crsyncer door run does not answer at {host}:{port}", hint="start it; is --listen right?"
-        ) from None
+            text = await reply.text()
+            if reply.status != 200:
+                raise Unsure(f"crsyncer door run at {host}:{port} answers {reply.status}: {text.strip()[:200]}")
+            content = json.loads(text)
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+        raise _silent(listen) from None
+    if not isinstance(content, dict):
+        raise _silent(listen)
+    return content
+
+
+def _silent(listen: tuple[str, int]) -> Unsure:
+    return Unsure(f"crsyncer door run does not answer at {listen[0]}:{listen[1]}", hint="start it; is --listen right?")
 
 
 async def read_status(settings: DoorSettings, robot: str) -> Json:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crsyncer.core.model import Json
 from crsyncer.door.domain.haproxy_answers import Server, Stream, Worker
 from crsyncer.door.domain.robots_map import Routes, changes, map_text
-from crsyncer.door.domain.upkeep_plan import strays
+from crsyncer.door.domain.upkeep_plan import shard_users, strays
 from crsyncer.door.door_files import MAP, put_map
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.errors import SyncError, Unsure
@@ -105,9 +106,17 @@ class Upkeep:
             self._note(error)
         self.seen.at = asyncio.get_running_loop().time()
 
-    async def all_streams(self) -> list[Stream]:
-        """The streams of all workers. Raises Unsure."""
-        return [each for worker in await self._haproxy.workers() for each in await self._haproxy.streams(worker.pid)]
+    async def at_shard(self, shard: str) -> Json:
+        """Who is at a shard, by all workers: robots with streams, and robots whose next request goes there.
+
+        Raises Unsure.
+        """
+        streams: list[Stream] = []
+        maps: list[Routes] = [self._wanted]
+        for worker in await self._haproxy.workers():
+            maps.append(await self._haproxy.map_entries(worker.pid))
+            streams += await self._haproxy.streams(worker.pid)
+        return shard_users(shard, streams, maps, is_up=self.seen.shards_up.get(shard))
 
     def _keep_file(self) -> None:
         text = map_text(self._wanted)

@@ -18,7 +18,7 @@ from crsyncer.door.domain.haproxy_answers import (
     streams,
     version,
 )
-from crsyncer.door.domain.upkeep_plan import KeyTimer, counted, has_moved, robots_at, strays
+from crsyncer.door.domain.upkeep_plan import KeyTimer, counted, has_moved, shard_users, strays
 from crsyncer.errors import Unsure
 
 A = Stream("robot-a", "root", "192.0.2.1:5000")
@@ -121,8 +121,11 @@ def test_G5_1_streams_at_a_lost_shard_are_strays_in_an_old_worker():
 
 
 def test_G7_2_the_robots_with_streams_at_a_shard_are_named_once():
-    assert robots_at("root", [A, A, B]) == ["a"]
-    assert robots_at("c", [A, B]) == []
+    maps = [{"robot-a": "root", "robot-b": "b"}, {"robot-b": "root"}]
+    found = shard_users("root", [A, A, B], maps, is_up=True)
+    assert found == {"shard": "root", "up": True, "robots": ["a"], "routed": ["a", "b"]}
+    found = shard_users("c", [A, B], maps, is_up=None)
+    assert found == {"shard": "c", "up": None, "robots": [], "routed": []}
     assert counted(["b", "b", "c"], ["root", "b"]) == {"root": 0, "b": 2, "c": 1}
 
 

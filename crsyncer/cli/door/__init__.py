@@ -10,6 +10,7 @@ _COMMANDS = {
     "status": "Is the front door as it should be?",
     "doctor": "Is everything set up for the front door?",
     "assign": "Choose the shard of robots that have none.",
+    "split": "Split a shard: move robots to a clone of it, step by step.",
     "manifests": "Print what the front door needs in the cloud.",
 }
 """Each command, which is an object `door_NAME` in a module of that name, and its line in the help."""

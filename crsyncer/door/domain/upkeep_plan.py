@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from crsyncer.core.model import Json
 from crsyncer.door.domain.haproxy_answers import Server, Stream
 from crsyncer.door.domain.robots_map import Routes
 
@@ -20,9 +21,20 @@ def has_moved(server: Server | None, addresses: Collection[str]) -> bool:
     return server is not None and not server.is_up and bool(addresses) and server.address not in addresses
 
 
-def robots_at(shard: str, streams: Iterable[Stream]) -> list[str]:
-    """The robots with streams at a shard."""
-    return sorted({each.namespace.removeprefix("robot-") for each in streams if each.shard == shard})
+def shard_users(shard: str, streams: Iterable[Stream], maps: Iterable[Routes], *, is_up: bool | None) -> Json:
+    """Who is at a shard, as `door run` tells it at `/streams?shard=NAME`.
+
+    `robots` have streams there, `routed` are those that a map leads there; `is_up` is what HAProxy finds (None: not
+    known).
+    """
+    there = {each.namespace for each in streams if each.shard == shard}
+    routed = {namespace for routes in maps for namespace, own in routes.items() if own == shard}
+    return {
+        "shard": shard,
+        "up": is_up,
+        "robots": sorted(namespace.removeprefix("robot-") for namespace in there),
+        "routed": sorted(namespace.removeprefix("robot-") for namespace in routed),
+    }
 
 
 def counted(names: Iterable[str], shards: Sequence[str]) -> dict[str, int]:
