@@ -3,6 +3,7 @@
 from crsyncer.core.content import object_content
 from crsyncer.core.pair import decide, decide_delivery, object_calls, project
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds import reselection
 from crsyncer.engine.pairs import generations
 from crsyncer.engine.pairs.audit import Auditor
 from crsyncer.engine.pairs.outbox import Outbox
@@ -15,6 +16,12 @@ MUTANTS = (
     Mutant("a copy without marks is adopted with the status of a former object", decide._adopted,
            'record.upstream_uid in ("", upstream.uid)', "True",
            noticed_by="S4_1_a_copy_that_has_lost_its_marks_is_adopted_and_its_status_stays_with_the_former_object"),
+    Mutant("whose a copy was is forgotten with its uid", Cache.saw,
+           "elif known is not None and known.stamp is not None and view.stamp is None:", "elif False:",
+           noticed_by="S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made_after_its_original"),
+    Mutant("whose a copy is is forgotten when another subtree is named", reselection._kept,
+           "records if same_status else", "records if same_status else () if True else",
+           noticed_by="S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made_after_its_original"),
     Mutant("a copy from the store counts as the newest", Outbox.take,
            "is Freshness.STORED", "is None",
            noticed_by="S4_1_a_stored_copy_without_its_row_does_not_go_over_a_newer_status"),

@@ -204,18 +204,23 @@ def test_C2_2_the_status_of_a_copy_without_marks_is_never_that_of_an_object_made
 
 
 @pytest.mark.parametrize("gone", [(UPSTREAM_UID,), (APPLIED,), (UPSTREAM_UID, APPLIED, *KEYS)])
-@pytest.mark.parametrize("running", [True, False])
-def test_C2_2_a_copy_goes_with_its_original_whatever_marks_it_has_by_then(gone: tuple[str, ...], running: bool) -> None:
-    with shaped() as world:
+@pytest.mark.parametrize("while_", ["all is well", "the robot is away", "the agent is stopped"])
+def test_C2_2_a_copy_goes_with_its_original_whatever_marks_it_has_by_then(gone: tuple[str, ...], while_: str) -> None:
+    with shaped(orphans="keep") as world:
         world.cloud.create("a", spec={"x": 1})
         world.start()
         world.settle()
-        if not running:
+        if while_ == "the agent is stopped":
             world.stop()
+        elif while_ == "the robot is away":
+            world.cut("robot")
+            world.pass_time(60)
         world.cloud.delete("a")
+        world.pass_time(60 if while_ == "the robot is away" else 0)
         world.robot.annotate("a", dict.fromkeys(gone))
-        if not running:
+        if while_ == "the agent is stopped":
             world.start()
+        world.mend("robot")
         world.settle()
         assert world.robot.objects() == {}
 

@@ -38,7 +38,10 @@ def test_C6_5_the_policy_says_what_becomes_of_a_copys_dependents(source: str, pr
         assert (down.objects(), asked(world)) == ({}, [propagation.capitalize()])
 
 
-@pytest.mark.parametrize("end", ["deleted", "terminating", "relabelled", "re-created", "while the agent was killed"])
+@pytest.mark.parametrize(
+    "end",
+    ["deleted", "terminating", "relabelled", "re-created", "while the agent was killed", "as another subtree is named"],
+)
 def test_C6_5_the_annotation_of_an_object_overrides_the_policy_however_it_leaves(end: str) -> None:
     with shaped(filtered="true") as world:
         propagate(world, "foreground")
@@ -50,8 +53,11 @@ def test_C6_5_the_annotation_of_an_object_overrides_the_policy_however_it_leaves
         world.settle()
         if end == "while the agent was killed":
             world.crash()
-        if end == "re-created":
+        if end in ("re-created", "as another subtree is named"):
             world.cut("cloud")
+            world.pass_time(60)
+        if end == "as another subtree is named":
+            apply_policy(world.robot, deletion={"propagation": "foreground"}, subtree="part")
             world.pass_time(60)
         if end == "relabelled":
             world.cloud.label("a", robot="robot-2")
@@ -59,7 +65,7 @@ def test_C6_5_the_annotation_of_an_object_overrides_the_policy_however_it_leaves
             world.cloud.delete("a")
         if end == "re-created":
             world.cloud.create("a", spec={"x": 2}, labels={ROBOT_LABEL: "robot-1"})
-            world.mend("cloud")
+        world.mend("cloud")
         if end == "while the agent was killed":
             world.start()
         world.settle()

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from crsyncer.core.content.annotations import SUBTREE
+from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
 from tests.model.scene import copy, original, scene, synced
 from tests.model.world import World
@@ -136,3 +138,30 @@ def test_S4_1_a_stored_copy_without_its_row_does_not_go_over_a_newer_status() ->
         world.settle()
         assert original(world)["status"] == {"phase": "THREE"}
         assert [str(write) for write in world.writes[sent:]] == []
+
+
+@pytest.mark.parametrize("first", ["the original", "the uid"])
+@pytest.mark.parametrize("forgotten", ["nothing", "the store", "the status"])
+def test_S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made_after_its_original(
+    first: str, forgotten: str
+) -> None:
+    with synced() as world:
+        if forgotten == "the store":
+            world.stop()
+            world.lose_database()
+            world.start()
+            world.settle()
+        if first == "the original":
+            world.cloud.delete("a")
+        world.robot.annotate("a", {UPSTREAM_UID: None})
+        world.robot.set_status("a", {"part": DONE})
+        if first == "the uid":
+            world.cloud.delete("a")
+        if forgotten == "the status":
+            world.robot.annotate_kind({SUBTREE: "part"})
+        world.cloud.create("a", spec={"x": 2})
+        world.settle()
+        assert (copy(world)["spec"], "status" in original(world)) == ({"x": 2}, False)
+        world.robot.set_status("a", {"part": {"phase": "NEW"}})
+        world.settle()
+        assert original(world)["status"] == {"part": {"phase": "NEW"}}

@@ -236,6 +236,8 @@ class Cache:
             former = self._former.pop(key, "")
             if known is not None and (known.uid != view.uid or newer(former, view.resource_version)):
                 self._another_copy(key)
+            elif known is not None and known.stamp is not None and view.stamp is None:
+                self.remember(key, self.record_of(key, known.stamp.upstream_uid))  # its status is still of that (S4.1)
             self.note_generation(key, view)
         if self.on_seen is not None:
             self.on_seen(side, key, raw)

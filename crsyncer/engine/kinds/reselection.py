@@ -109,8 +109,9 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
         for key, row in finalizers.items():
             store.put_finalizer(resource, key, row)
         return kept
-    if same_places and same_status:
-        kept.records.update(_with_propagation(loaded, policy))
+    if same_places:
+        records = _with_propagation(loaded, policy)
+        kept.records.update(records if same_status else ((key, _without_status(each)) for key, each in records))
     _forget_others(policy, loaded, kept, context)
     await _review_copies(policy, loaded, kept, context)
     return kept
@@ -123,6 +124,19 @@ def _with_propagation(loaded: Loaded, policy: KindPolicy) -> Iterator[tuple[Key,
         if own is not None and own.propagation and record.upstream_uid in ("", own.uid):
             record = replace(record, upstream_uid=own.uid, propagation=own.propagation)
         yield key, record
+
+
+def _without_status(record: Record) -> Record:
+    """The record of a pair of which another part of the status, or none of this one, goes up from now on."""
+    return replace(
+        record,
+        acknowledged="",
+        acknowledged_version="",
+        upstream_status="",
+        had_status=False,
+        seed=False,
+        unanswered=(),
+    )
 
 
 def _forget_others(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: EngineContext) -> None:
