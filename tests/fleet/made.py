@@ -9,7 +9,7 @@ from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import replica_name, source_id
 from crsyncer.fleet.domain.read_objects import placement_of, row_of, source_of
-from crsyncer.fleet.domain.replica_plan import new_body
+from crsyncer.fleet.domain.replica_plan import Removal, new_body
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
@@ -108,6 +108,20 @@ def row(raw: Json) -> Row:
     found = row_of(raw, GOALS)
     assert found is not None
     return found
+
+
+def placed(fleet: Fleet, robot: str = "r1", version: int = 1, **options: Any) -> Any:
+    """The replica of a robot as the server stores our write."""
+    found = fleet.wanted(key(robot, **options))
+    assert found is not None
+    assert isinstance(found.rendering, Rendering)
+    body = copy.deepcopy(new_body(found, found.rendering))
+    body["metadata"] |= {"uid": f"replica-{robot}-{found.name}", "resourceVersion": str(version)}
+    return body
+
+
+def decided(fleet: Fleet, robot: str = "r1", removal: Removal = Removal.NOW, **options: Any) -> Any:
+    return fleet.decide(key(robot, **options), removal=removal)
 
 
 def patched(raw: Json, operations: Any) -> Json:

@@ -4,15 +4,13 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
-from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import REPLICA, SOURCE
-from crsyncer.fleet.domain.replica_plan import Removal, new_body
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -29,7 +27,7 @@ from crsyncer.fleet.domain.values import (
     Wait,
 )
 from tests.fleet.events import EVENTS, apply, config_map, strip
-from tests.fleet.made import GOALS, KIND, goal, goal_id, key, raw_placement, raw_robot, ready_fleet
+from tests.fleet.made import GOALS, KIND, decided, goal, goal_id, key, placed, raw_placement, raw_robot, ready_fleet
 
 MAPS = PlacedKind("maps.lab.example.com", "lab.example.com", "maps", "Map", "v1", namespaced=False)
 
@@ -38,20 +36,6 @@ def content(fleet: Fleet, robot: str = "r1", **options: Any) -> Any:
     wanted = fleet.wanted(key(robot, **options))
     assert wanted is not None
     return wanted.rendering.content if isinstance(wanted.rendering, Rendering) else wanted.rendering
-
-
-def placed(fleet: Fleet, robot: str = "r1", version: int = 1, **options: Any) -> Any:
-    """The replica of a robot as the server stores our write."""
-    wanted = fleet.wanted(key(robot, **options))
-    assert wanted is not None
-    assert isinstance(wanted.rendering, Rendering)
-    body = copy.deepcopy(new_body(wanted, wanted.rendering))
-    body["metadata"] |= {"uid": f"replica-{robot}-{wanted.name}", "resourceVersion": str(version)}
-    return body
-
-
-def decided(fleet: Fleet, robot: str = "r1", removal: Removal = Removal.NOW, **options: Any) -> Any:
-    return fleet.decide(key(robot, **options), removal=removal)
 
 
 def test_F1_1_nothing_is_written_before_all_is_listed():
@@ -307,36 +291,6 @@ def test_the_first_entry_gives_the_strategy_and_templates_have_their_own():
     wanted = fleet.wanted(key("r1"))
     assert wanted is not None
     assert wanted.strategy is Strategy.CREATE_ONLY
-
-
-def test_F3_5_drift_is_seen_against_our_own_write():
-    fleet = ready_fleet()
-    raw = placed(fleet)
-    raw["spec"]["defaulted"] = True
-    fleet.written(raw, GOALS)
-    assert fleet.object_shown(raw, GOALS).keys == {key("r1")}
-    assert decided(fleet) == Nothing()
-    raw["spec"]["x"] = 9
-    fleet.object_shown(raw, GOALS)
-    assert isinstance(decided(fleet), Patch)
-    assert fleet.written(goal(), GOALS) == Change()
-
-
-@pytest.mark.parametrize(("spec", "plan"), [({"x": 1, "defaulted": True}, Nothing), ({"x": 9}, Patch)])
-def test_F3_5_after_a_start_a_replica_must_contain_its_rendering(spec, plan):
-    fleet = ready_fleet()
-    raw = placed(fleet)
-    fleet.object_shown({**raw, "spec": spec}, GOALS)
-    assert isinstance(decided(fleet), plan)
-
-
-def test_F3_5_what_cannot_be_compared_after_a_start_has_not_drifted():
-    fleet = ready_fleet()
-    raw = placed(fleet)
-    fleet.strip_shown(strip(path="x"))
-    fleet.object_shown({**raw, "spec": {"x": 9}}, GOALS)
-    fleet.strip_gone("s")
-    assert decided(fleet) == Nothing()
 
 
 def test_a_replica_that_is_gone_is_made_again():

@@ -183,6 +183,7 @@ def carry_out(world: World, each: ReplicaKey) -> tuple[str, str, str] | None:
         case Patch(operations):
             assert row is not None
             STORED[each] = patched(STORED[each], operations)
+            STORED[each]["metadata"]["resourceVersion"] = str(int(row.resource_version) + 1)
             world.do(fleet.written(STORED[each], GOALS))
             return "update", row.namespace, row.name
         case Delete(uid, _):

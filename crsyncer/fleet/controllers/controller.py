@@ -14,7 +14,7 @@ from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
 from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
-from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
 from crsyncer.fleet.domain.shown.fleet_facts import Leader as LeaderFact
 from crsyncer.fleet.domain.values import ReplicaKey
@@ -119,7 +119,7 @@ class Leading:
             may_write=self.placements.may_write,
             totals_changed=self.placements.total_changed,
             ask=lambda names: self.intake.liveness.ask(names),
-            take=lambda change: self._take(change),
+            answers=lambda: self.intake,
         )
         self.returned = StatusReturn(
             state,
@@ -152,9 +152,6 @@ class Leading:
         if self.unlisted() or not self.placements.all_listed() or not self.replicas.is_idle():
             return 0
         return len(self.state.fleet.rows)
-
-    def _take(self, change: Change) -> None:
-        self.intake.take(change)
 
     def _start(self, job: Job[Work]) -> asyncio.Task[None]:
         if job.work == OWN:

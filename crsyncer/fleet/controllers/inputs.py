@@ -246,7 +246,7 @@ class Inputs:
         """The cloud went back, or is another one: what is missing until all is listed again is held (F5.2, S8)."""
         if how is not Rewind.REBOOTED:
             self._unlisted.add(name)
-            self.state.losses.restored(is_restored=True)
+            self.intake.rewound(name)
 
     def _listed_again(self, name: str) -> None:
         if name in self._unlisted:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
 from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.placements import Placements
@@ -125,14 +126,28 @@ class Intake:
             self._returned.listed(resource)
 
         def shown(key: Key, raw: Json) -> None:
-            self.take(state.fleet.object_shown(raw, resource))
-            self._returned.object_shown(resource, key, raw)
+            if not state.fleet.is_seen(resource, key, raw["metadata"]):
+                self.object_shown(resource, raw)
 
-        def gone(key: Key) -> None:
-            self.take(state.fleet.object_gone(resource, key.namespace, key.name))
-            self._returned.object_gone(resource, key)
+        return Handlers(shown, lambda key: self.object_gone(resource, key), listed)
 
-        return Handlers(shown, gone, listed)
+    def object_shown(self, resource: str, raw: Json) -> None:
+        """An object of a placed kind is as it is shown."""
+        self.take(self._state.fleet.object_shown(raw, resource))
+        self._returned.object_shown(resource, key_of(raw), raw)
+
+    def object_gone(self, resource: str, key: Key) -> None:
+        """An object of a placed kind is gone."""
+        self.take(self._state.fleet.object_gone(resource, key.namespace, key.name))
+        self._returned.object_gone(resource, key)
+
+    def object_written(self, resource: str, raw: Json) -> None:
+        """The answer to a write of ours shows a replica; the watch's event of it will tell nothing more."""
+        fleet, place = self._state.fleet, key_of(raw)
+        is_news = not fleet.is_seen(resource, place, raw["metadata"])
+        self.take(fleet.written(raw, resource))
+        if is_news and fleet.replica_at(resource, place) is not None:
+            self._returned.object_shown(resource, place, raw)
 
     def confirmed(self, name: str) -> None:
         """A list has shown all of an input or a kind: one that was not served is served again, maybe."""
@@ -152,6 +167,11 @@ class Intake:
         """A kind is about to be listed from the beginning: until then nothing of it is written."""
         self._state.fleet.listed.discard(resource)
         self._state.losses.unlisted(resource)
+
+    def rewound(self, name: str) -> None:
+        """The cloud was restored or is another one: until a collection is listed again its versions tell nothing."""
+        self._state.fleet.rewound.add(name)
+        self._state.losses.restored(is_restored=True)
 
     def _input_listed(self, name: Input) -> None:
         is_first = name not in self._state.fleet.listed

@@ -10,9 +10,8 @@ from typing import assert_never, cast
 
 from crsyncer.core.watching.queue import Priority
 from crsyncer.errors import NotLeading
-from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
+from crsyncer.fleet.controllers.replica_writer import Answers, ReplicaWriter
 from crsyncer.fleet.controllers.state import FleetState, Work
-from crsyncer.fleet.domain.change import Change
 from crsyncer.fleet.domain.replica_plan import Removal, is_due
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.seats import Seat, Seats, seat_of
@@ -43,7 +42,7 @@ class Replicas:
     """The work queue of replicas. `may_write` is the gate of F6.3 and F8: finalizer and Decision are stored.
 
     `totals_changed(placement, robot)` is called when what the looks found of a robot has changed, `ask(names)` has
-    discovery asked, `take(change)` takes up what a write's answer shows.
+    discovery asked, `answers()` takes up what the answers to writes show.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class Replicas:
         may_write: Gate,
         totals_changed: Callable[[str, str], None],
         ask: Callable[[Iterable[str]], None],
-        take: Callable[[Change], None],
+        answers: Callable[[], Answers],
     ) -> None:
         self.seats = Seats()
         self._state = state
@@ -62,7 +61,7 @@ class Replicas:
         self._may_write = may_write
         self._totals_changed = totals_changed
         self._ask = ask
-        self._writer = ReplicaWriter(state, take=take)
+        self._writer = ReplicaWriter(state, answers=answers)
         self._dirty: dict[ReplicaKey, None] = {}
         self._wake = asyncio.Event()
         self._gated: dict[tuple[str, str], set[ReplicaKey]] = defaultdict(set)

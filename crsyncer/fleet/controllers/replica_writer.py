@@ -4,16 +4,15 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, Protocol, assert_never
 
-from crsyncer.core.model import Key
+from crsyncer.core.model import Json, Key
 from crsyncer.core.pair.revert_limit import RevertLimit
 from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Conflict, Never, NotAllowed, NotLeading, SyncError, Throttled, Unsure
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain import fleet_calls
-from crsyncer.fleet.domain.change import Change
 from crsyncer.fleet.domain.names import robot_namespace
 from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
 from crsyncer.fleet.domain.rollout.robot_states import Fault
@@ -62,12 +61,28 @@ class _Refusal:
     until: float
 
 
-class ReplicaWriter:
-    """Writes one replica at a time. `take` takes up what follows from an answer."""
+class Answers(Protocol):
+    """Takes up what the API server answers."""
 
-    def __init__(self, state: FleetState, *, take: Callable[[Change], None]) -> None:
+    def object_written(self, resource: str, raw: Json) -> None:
+        """The answer to a write of ours shows a replica."""
+        ...
+
+    def object_shown(self, resource: str, raw: Json) -> None:
+        """An object is as it is shown."""
+        ...
+
+    def object_gone(self, resource: str, key: Key) -> None:
+        """There is no such object."""
+        ...
+
+
+class ReplicaWriter:
+    """Writes one replica at a time. `answers()` takes up the answers."""
+
+    def __init__(self, state: FleetState, *, answers: Callable[[], Answers]) -> None:
         self._state = state
-        self._take = take
+        self._answers = answers
         self._refused: dict[ReplicaKey, _Refusal] = {}
         self._reverts: dict[str, RevertLimit] = defaultdict(RevertLimit)
         """By kind."""
@@ -132,7 +147,7 @@ class ReplicaWriter:
         if error is None:
             self._refused.pop(key, None)
             if reply is not None and call.method != "DELETE":
-                self._take(self._state.fleet.written(reply.body, key.resource))
+                self._answers().object_written(key.resource, reply.body)
                 self._note_useless(key, wanted)
             return _DONE
         return await self._failed(key, wanted, row, error, is_missing=_is_missing_namespace(call, reply))
@@ -201,22 +216,23 @@ class ReplicaWriter:
         if reply is None:
             return Again(back_off=True)
         if reply.status == HTTPStatus.NOT_FOUND:
-            self._take(self._state.fleet.object_gone(key.resource, place.namespace, place.name))
+            self._answers().object_gone(key.resource, place)
         else:
-            self._take(self._state.fleet.object_shown(reply.body, key.resource))
+            self._answers().object_shown(key.resource, reply.body)
         return _DONE
 
     async def _meet(self, key: ReplicaKey, wanted: Wanted) -> Again:
         """Update an object that was handed over by its label, like a replica without a stamp (F3.7)."""
-        reply = await self._get(wanted.kind, Key(wanted.namespace, wanted.name))
+        place = Key(wanted.namespace, wanted.name)
+        reply = await self._get(wanted.kind, place)
         if reply is None:
             return Again(back_off=True)
         if reply.status == HTTPStatus.NOT_FOUND:
-            self._take(self._state.fleet.object_gone(key.resource, wanted.namespace, wanted.name))
+            self._answers().object_gone(key.resource, place)
             return _DONE
         row = met_row(reply.body, wanted)
         if isinstance(row, Blocked):
-            self._take(self._state.fleet.object_shown(reply.body, key.resource))
+            self._answers().object_shown(key.resource, reply.body)
             return _DONE
         plan = decide_replica(wanted=wanted, row=row, listed=True, removal=Removal.UNKNOWN, may_write=True)
         if not isinstance(plan, Patch):

@@ -11,6 +11,7 @@ from sys import intern
 
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
+from crsyncer.core.watching.watch import newer
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.names import SOURCE, replica_name, robot_namespace, source_id
@@ -47,6 +48,8 @@ class Fleet:
         """The inputs and the kinds that are listed consistently."""
         self.dead: set[str] = set()
         """The inputs and the kinds that the cloud does not serve (S5.5a)."""
+        self.rewound: set[str] = set()
+        """The inputs and the kinds that were not listed since the cloud was restored."""
         self.rows_by_robot: dict[str, set[ReplicaKey]] = defaultdict(set)
         self.bound: Counter[str] = Counter()
         """By the uid of a placement: how many replicas bear it, terminating ones aside."""
@@ -251,6 +254,7 @@ class Fleet:
         """Inputs or kinds were listed consistently. With the last one, everything is decided for the first time."""
         was = {resource for resource in self.index.kinds if self.is_ready(resource)}
         self.listed.update(names)
+        self.rewound.difference_update(names)
         now = {resource for resource in self.index.kinds if self.is_ready(resource)}
         return self._stripped(now - was)
 
@@ -285,10 +289,31 @@ class Fleet:
             change.keys |= self._keys_at(place, resource)
         return change.add(self._source(SourceKey(resource, namespace, name), None))
 
+    def is_seen(self, resource: str, place: Key, metadata: Json) -> bool:
+        """Whether a replica was seen in this version or a newer one: an answer to a write may precede its event.
+
+        Versions tell nothing before a kind is listed, and from a restore of the cloud on until it is listed again (S8).
+        """
+        key = self._places[resource].get(place)
+        if key is None or resource not in self.listed or resource in self.rewound:
+            return False
+        row, version = self.rows[key], metadata["resourceVersion"]
+        is_newer = row.resource_version == version or newer(row.resource_version, version)
+        return is_newer and row.uid == metadata["uid"]
+
     def written(self, raw: Json, resource: str) -> Change:
         """The API server's answer to a write of ours: its content is what the server made of it (F3.5)."""
-        row = row_of(raw, resource)
-        return Change() if row is None else self._keep(replace(row, admitted=row.content), resource)
+        place, metadata = key_of(raw), raw["metadata"]
+        if not self.is_seen(resource, place, metadata):
+            row = row_of(raw, resource)
+            return Change() if row is None else self._keep(replace(row, admitted=row.content), resource)
+        key = self._places[resource][place]
+        old = self.rows[key]
+        if old.resource_version == metadata["resourceVersion"]:
+            self.rows[key] = replace(old, admitted=old.content)
+        elif (row := row_of(raw, resource)) is not None and row.marks.number == old.marks.number:
+            self.rows[key] = replace(old, admitted=row.content)  # somebody has changed it since
+        return Change(keys={key})
 
     def _row_shown(self, raw: Json, row: Row, resource: str) -> Change:
         """A replica. A write that nobody here has seen the answer of must contain the rendering, or it has drifted.
@@ -300,8 +325,8 @@ class Fleet:
             return self._keep(replace(row, admitted=old.admitted), resource)
         wanted = self.wanted(key)
         made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
-        is_other = made is None or made.stamp != row.marks.stamp or contains(raw, made)
-        return self._keep(replace(row, admitted=row.content if is_other else ""), resource)
+        is_admitted = made is None or made.stamp != row.marks.stamp or row.content == made.stamp or contains(raw, made)
+        return self._keep(replace(row, admitted=row.content if is_admitted else ""), resource)
 
     def _keep(self, row: Row, resource: str) -> Change:
         key, place = _key(row, resource), Key(row.namespace, row.name)
