@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,6 +15,7 @@ from crsyncer.adapters.config import DoorSettings
 from crsyncer.adapters.ending import Ending
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.adapters.metrics.door_metrics import DoorMetrics
+from crsyncer.adapters.systemd import ServiceManager
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.door.domain.door_health import Reason, reasons
@@ -47,6 +49,7 @@ class DoorApp:
         self._settings = self._wanted = settings
         self._load = load
         self._metrics = DoorMetrics(ROOT)
+        self._systemd = ServiceManager(os.environ)
         self._progress: tuple[Progress, ...] = ()
         self._rebuild = asyncio.Event()
         self._bad_settings: ConfigError | None = None
@@ -60,11 +63,13 @@ class DoorApp:
         if self._settings.listen is not None:
             await web.check(self._settings.listen)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: self._take(reload.attempt(self._load)))
+        self._systemd.notify(READY="1")  # systemd must not wait for an API server
         work = asyncio.create_task(self._work())
         stopped = asyncio.create_task(ending.asked.wait())
         await asyncio.wait([work, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not ending.asked.is_set():
             ending.failed()
+        self._systemd.notify(STOPPING="1")
         work.cancel()
         await asyncio.wait([work], timeout=_STOP_SECONDS)
         if work.done() and not work.cancelled() and (error := work.exception()) is not None:
@@ -223,6 +228,8 @@ class DoorApp:
             if watch.informer is not None and (stream := watch.informer.listwatch.open_watch) is not None:
                 found.append(stream)
             self._progress = tuple(found)
+            if stuck(found, time.monotonic()) is None:
+                self._systemd.notify(WATCHDOG="1")
             await asyncio.sleep(_PULSE_SECONDS)
 
 

@@ -48,7 +48,7 @@ async def gather_door(settings: DoorSettings, clusters: Mapping[str, KubeCluster
     shards = shards_of(clusters)
     answers = await asyncio.gather(*(jwks(name, cluster) for name, cluster in clusters.items()))
     keys = merged_keys(dict(zip(clusters, answers, strict=True)))
-    return FrontDoor(str(settings.directory), settings.bind, certificate, shards, keys)
+    return FrontDoor(str(settings.directory), settings.bind, certificate, shards, keys, settings.exporter)
 
 
 def shards_of(clusters: Mapping[str, KubeCluster]) -> tuple[Shard, ...]:

@@ -115,7 +115,9 @@ class Keeping:
             log.warning("%s: its last keys stay", error)
         certificate = self._certificate()
         settings, keys = self.settings, merged_keys({name: self._answers[name] for name in names})
-        return FrontDoor(str(settings.directory), settings.bind, certificate, shards_of(self.clusters), keys)
+        return FrontDoor(
+            str(settings.directory), settings.bind, certificate, shards_of(self.clusters), keys, settings.exporter
+        )
 
     def _certificate(self) -> str:
         self.bad_file = None

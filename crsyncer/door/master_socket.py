@@ -66,6 +66,10 @@ class MasterSocket:
         await self.do((f"shutdown session {each}" for each in found), pid=pid)
         return len(found)
 
+    async def close_frontend(self, pid: int) -> None:
+        """Have a worker accept no more robots. The streams that there are go on."""
+        await self._ask("disable frontend robots", pid=pid)
+
     async def reload(self) -> None:
         """Have the master load the configuration again, in new workers; the streams go on in the old ones."""
         before = {worker.pid for worker in await self.workers() if not worker.is_old}

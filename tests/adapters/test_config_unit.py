@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.adapters.config import UNIT, with_unit
+from crsyncer.adapters.config import DOOR_UNIT, UNIT, load_haproxy, with_unit
 from crsyncer.errors import ConfigError
 
-SHIPPED = (Path(__file__).parents[2] / "systemd/crsyncer.service").read_text()
+SHIPPED_UNITS = Path(__file__).parents[2] / "systemd"
+SHIPPED = (SHIPPED_UNITS / UNIT).read_text()
 COPIES = f"run/credentials/{UNIT}"
 
 
@@ -24,8 +25,8 @@ def write(root: Path, path: str, text: str = "") -> None:
     file.write_text(text)
 
 
-def drop_in(root: Path, name: str, text: str, *, folder: str = "etc/systemd/system") -> None:
-    write(root, f"{folder}/{UNIT}.d/{name}.conf", f"[Service]\n{text}\n")
+def drop_in(root: Path, name: str, text: str, *, folder: str = "etc/systemd/system", unit: str = UNIT) -> None:
+    write(root, f"{folder}/{unit}.d/{name}.conf", f"[Service]\n{text}\n")
 
 
 def test_the_shipped_unit_is_found_and_its_credentials_where_they_are_copied_from(machine: Path) -> None:
@@ -94,3 +95,22 @@ def test_a_value_that_is_not_allowed_names_unit_and_variable(machine: Path) -> N
     drop_in(machine, "wrong", "Environment=CRSYNCER_ROBOT_NAME=r/1")
     with pytest.raises(ConfigError, match=r"^crsyncer\.service: CRSYNCER_ROBOT_NAME is not allowed: 'r/1'"):
         with_unit({}, root=machine)
+
+
+def test_commands_of_the_door_find_what_its_own_unit_is_configured_by(tmp_path: Path) -> None:
+    write(tmp_path, f"usr/lib/systemd/system/{DOOR_UNIT}", (SHIPPED_UNITS / f"door/{DOOR_UNIT}").read_text())
+    write(tmp_path, f"usr/lib/systemd/system/{UNIT}", SHIPPED)
+    config = tmp_path / "config.yaml"
+    config.write_text("{}")
+    drop_in(tmp_path, "config", f"Environment=CRSYNCER_CONFIG={config}", unit=DOOR_UNIT)
+    places = (Path("/var/lib/crsyncer-door"), Path("/run/crsyncer-door/master.sock"))
+    assert load_haproxy({"directory": None}, root=tmp_path) == places
+    other = (Path("/d"), Path("/run/haproxy-master.sock"))
+    assert load_haproxy({"directory": Path("/d")}, root=tmp_path) == other
+
+
+def test_the_two_units_of_the_door_agree_on_its_places() -> None:
+    units = [(SHIPPED_UNITS / f"door/{name}").read_text() for name in (DOOR_UNIT, "crsyncer-door-haproxy.service")]
+    places = [{line for line in text.splitlines() if "CRSYNCER_DOOR_" in line} for text in units]
+    assert places[0] == places[1]
+    assert "-S /run/crsyncer-door/master.sock -f /var/lib/crsyncer-door/haproxy.cfg" in units[1]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from crsyncer.adapters.config import CONFIG, DOOR_OPTIONS, DOOR_VIEW_OPTIONS, FLEET_OPTIONS, OPTIONS
+from crsyncer.adapters.config import CONFIG, DOOR_OPTIONS, DOOR_VIEW_OPTIONS, FLEET_OPTIONS, HAPROXY_OPTIONS, OPTIONS
 from crsyncer.adapters.metrics import FleetMetrics, Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console.screens import report
@@ -100,7 +100,8 @@ def test_every_command_of_the_door_takes_its_settings():
     for words, command in COMMANDS.items():
         flags = {flag for option in command.params for flag in option.opts}
         if words.startswith("crsyncer door ") and words != "crsyncer door manifests":
-            assert {"--config", *(option.opts[0] for option in DOOR_VIEW_OPTIONS.values())} <= flags, words
+            options = HAPROXY_OPTIONS if words == "crsyncer door drain" else DOOR_VIEW_OPTIONS
+            assert {"--config", *(option.opts[0] for option in options.values())} <= flags, words
 
 
 def settings(options: Mapping[str, click.Option]) -> list[list[str]]:

@@ -52,6 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "list.yaml").write_text("shards: [b]\n")
     (home / "twice.yaml").write_text("shards: {b: b, b: b}\n")
     (home / "nested.yaml").write_text("shards: {b: {c: d}}\n")
+    (home / "exporter.yaml").write_text("door: {exporter: a b:1}\n")
     (home / "bind.yaml").write_text("door: {bind: 8443}\n")
     return home
 
@@ -88,6 +89,7 @@ BAD = {
     "a port above 65535": ((*GOOD, "--bind", ":65536"), "HOST:PORT"),
     "a host that is none": ((*GOOD, "--bind", "a b:1"), "HOST:PORT"),
     "bind off": ((*GOOD, "--bind", "off"), "HOST:PORT"),
+    "an exporter that is no address": ((*GOOD, "--exporter", "8404"), "HOST:PORT"),
     "listening nowhere": ((*GOOD, "--listen", "x"), "HOST:PORT"),
     "a kind without a group": ((*GOOD, "--robots", "robots"), "RESOURCE.GROUP"),
     "a namespace that is none": ((*GOOD, "--robots-namespace", "A"), "the name of a namespace"),
@@ -97,6 +99,7 @@ BAD = {
     "shards as a list": ((*GOOD, "--config", "list.yaml"), "allowed: NAME: FILE lines"),
     "a shard twice in the file": ((*GOOD, "--config", "twice.yaml"), "given twice"),
     "a shard with a mapping": ((*GOOD, "--config", "nested.yaml"), "allowed: NAME: FILE lines"),
+    "an exporter with a blank in the file": ((*GOOD, "--config", "exporter.yaml"), "HOST:PORT"),
     "a port alone in the file": ((*GOOD, "--config", "bind.yaml"), "HOST:PORT"),
 }
 
@@ -166,15 +169,17 @@ def load(made: Path, text: str = "", **given: object):
 
 def test_every_setting_has_a_default_and_the_file_may_have_the_controllers_too(made: Path):
     found = load(made, "controllerNamespace: x\nlisten: 'off'\n")
-    assert (found.listen, found.bind, found.shards) == (None, ("*", 8443), ())
+    assert (found.listen, found.bind, found.exporter, found.shards) == (None, ("*", 8443), None, ())
     assert (str(found.directory), str(found.socket)) == ("/etc/crsyncer-door", "/run/haproxy-master.sock")
     assert load(made).listen == ("127.0.0.1", 9466)
 
 
 def test_the_file_has_shards_as_a_mapping_beside_it(made: Path):
-    found = load(made, "shards: {b: b}\ndoor: {directory: d, socket: s, bind: '[::]:1'}\n")
+    found = load(made, "shards: {b: b}\ndoor: {directory: d, socket: s, bind: '[::]:1', exporter: ':2'}\n")
     assert found.shards == (("b", made / "b"),)
     assert (found.directory, found.socket, found.bind) == (made / "d", made / "s", ("::", 1))
+    assert found.exporter == ("*", 2)
+    assert load(made, "door: {exporter: off}\n").exporter is None
     assert [name for name, _ in found.logins] == ["root", "b"]
     assert {made / "root", made / "b", made / "good.pem", made / "door.yaml"} == set(found.files)
 

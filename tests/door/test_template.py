@@ -63,7 +63,8 @@ def test_G2_G6_haproxy_accepts_every_configuration_that_random_settings_make(
     found = keys_of({"keys": [data.draw(st.sampled_from(keys)) | {"kid": kid} for kid in kids]})
     assert [key.kid for key in found] == kids
     bind = (data.draw(st.sampled_from(["*", "127.0.0.1", "::", "::1"])), data.draw(st.integers(1, 65535)))
-    door = FrontDoor(str(home), bind, certificate, shards, found)
+    exporter = data.draw(st.sampled_from([None, ("127.0.0.1", 8404), ("*", 8404), ("::1", 1)]))
+    door = FrontDoor(str(home), bind, certificate, shards, found, exporter)
     labels = data.draw(st.dictionaries(LABELS, st.sampled_from(["root", *names, "unknown"]), max_size=10))
     text = map_text(routes(labels, ("root", *names)))
     asyncio.run(try_configuration(door, text, program=str(haproxy())))

@@ -11,10 +11,15 @@ import click
 from crsyncer.adapters.config.fleet_options import FLEET_OPTIONS, FLEET_RUN_OPTIONS, FleetSettings, load_fleet
 from crsyncer.adapters.config.load import at, chosen, read_config
 from crsyncer.adapters.config.options import OPTIONS, a_directory, a_listen, a_path, is_not, option
+from crsyncer.adapters.config.unit import with_unit
 from crsyncer.adapters.kubeconfig import Kubeconfig, read_account, read_kubeconfig
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.errors import ConfigError
 
+DOOR_UNIT = "crsyncer-door.service"
+"""The unit of `crsyncer door run`."""
+_DIRECTORY = Path("/etc/crsyncer-door")
+_SOCKET = Path("/run/haproxy-master.sock")
 _SHARD = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 """What a path may have that stands in HAProxy's configuration: no text that would have to be quoted there."""
@@ -43,6 +48,10 @@ def _shards(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]
     return tuple(found.items())
 
 
+def _exporter(text: str) -> tuple[str, int] | str:
+    return "off" if text == "off" else _bind(text)
+
+
 def _bind(text: str) -> tuple[str, int]:
     parsed = a_listen(f"*{text}" if text.startswith(":") else text)
     if isinstance(parsed, str) or not parsed[1] or not re.fullmatch(r"[A-Za-z0-9.:*-]+", parsed[0]):
@@ -68,17 +77,22 @@ _DOORS = dict((
     option(
         "door.directory", "--directory", "DIR",
         "Where HAProxy's files are made.",
-        otherwise="/etc/crsyncer-door", envvar=["CRSYNCER_DOOR_DIRECTORY"], type=_plain_directory,
+        otherwise=str(_DIRECTORY), envvar=["CRSYNCER_DOOR_DIRECTORY"], type=_plain_directory,
     ),
     option(
         "door.socket", "--socket", "FILE",
         "HAProxy's master socket, as in haproxy -W -S FILE.",
-        otherwise="/run/haproxy-master.sock", envvar=["CRSYNCER_DOOR_SOCKET"], type=a_path,
+        otherwise=str(_SOCKET), envvar=["CRSYNCER_DOOR_SOCKET"], type=a_path,
     ),
     option(
         "door.bind", "--bind", "HOST:PORT",
         "Where HAProxy listens for robots.",
         otherwise=":8443", envvar=["CRSYNCER_DOOR_BIND"], type=_bind,
+    ),
+    option(
+        "door.exporter", "--exporter", "HOST:PORT",
+        "Where HAProxy serves its own /metrics, for Prometheus; off for nowhere. Robots must not reach it.",
+        otherwise="off", envvar=["CRSYNCER_DOOR_EXPORTER"], type=_exporter,
     ),
     option(
         "door.certificate", "--certificate", "FILE",
@@ -87,11 +101,13 @@ _DOORS = dict((
     ),
 ))  # fmt: skip
 _FLEETS = {key: each for key, each in FLEET_OPTIONS.items() if key != "controllerNamespace"}
-_MAKING = ("door.bind", "door.certificate")
+_MAKING = ("door.bind", "door.exporter", "door.certificate")
 DOOR_OPTIONS: Mapping[str, click.Option] = {**_FLEETS, **_DOORS}
 """By key the settings of the commands that make HAProxy's configuration."""
 DOOR_VIEW_OPTIONS: Mapping[str, click.Option] = {k: each for k, each in DOOR_OPTIONS.items() if k not in _MAKING}
 """By key those of the commands that only look at it."""
+HAPROXY_OPTIONS: Mapping[str, click.Option] = {key: DOOR_OPTIONS[key] for key in ("door.directory", "door.socket")}
+"""By key those of the commands that talk to HAProxy alone."""
 _IN_FILE = {**FLEET_RUN_OPTIONS, **DOOR_OPTIONS}
 """The keys of a configuration file, which door and controller may share."""
 
@@ -110,9 +126,10 @@ class DoorSettings:
     log_format: str = "text"
     log_level: str = "info"
     watch_timeout: int = 300
-    directory: Path = Path("/etc/crsyncer-door")
-    socket: Path = Path("/run/haproxy-master.sock")
+    directory: Path = _DIRECTORY
+    socket: Path = _SOCKET
     bind: tuple[str, int] = ("*", 8443)
+    exporter: tuple[str, int] | None = None
     certificate: Path | None = None
     config_file: Path | None = None
 
@@ -131,6 +148,7 @@ def load_door(
 
     `making`: HAProxy's configuration is to be made, which takes a certificate.
     """
+    given = _with_unit(given, root)
     config_file = given.get("config")
     in_file = read_config(config_file, options=_IN_FILE)
     values, places = chosen(given, in_file, _DOORS)
@@ -157,6 +175,17 @@ def load_door(
                 f"{places['shards']}: {name} and {same[0]} are the same server, {login.server}; allowed: each once"
             )
         logins.append((name, login))
-    if values.get("listen") == "off":
-        values["listen"] = None
+    values |= {name: None for name in ("listen", "exporter") if values.get(name) == "off"}
     return DoorSettings(home, tuple(logins), **values, config_file=config_file)
+
+
+def load_haproxy(given: Mapping[str, Any], *, root: Path = Path("/")) -> tuple[Path, Path]:
+    """HAProxy's directory and its master socket, as `load_door` has them. Raises ConfigError, one line."""
+    given = _with_unit(given, root)
+    values, _ = chosen(given, read_config(given.get("config"), options=_IN_FILE), HAPROXY_OPTIONS)
+    return values.get("directory", _DIRECTORY), values.get("socket", _SOCKET)
+
+
+def _with_unit(given: Mapping[str, Any], root: Path) -> Mapping[str, Any]:
+    """What was given, and for the rest what the package's unit gives to `door run`: so commands need no flag."""
+    return with_unit(given, root=root, unit=DOOR_UNIT, options=DOOR_OPTIONS, home="directory")

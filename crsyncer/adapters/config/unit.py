@@ -1,4 +1,4 @@
-"""What the package's systemd unit gives to its agent, read from the unit's files: so commands need no flag.
+"""What a package's systemd unit gives to its program, read from the unit's files: so commands need no flag.
 
 Read by systemd.unit(5) and systemd.exec(5): the unit, then its drop-ins in the order of their names. Works also where
 systemd does not run, and without its help.
@@ -17,24 +17,31 @@ from crsyncer.adapters.files import read
 from crsyncer.errors import ConfigError
 
 UNIT = "crsyncer.service"
+"""The agent's."""
 _FOLDERS = (
     *("etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system"),
     "lib/systemd/system",
 )
-_SPECIFIERS = {"%t": "/run", "%n": UNIT, "%N": "crsyncer", "%p": "crsyncer", "%d": f"/run/credentials/{UNIT}"}
-_CREDENTIALS = Path(f"/run/credentials/{UNIT}")
+_CREDENTIALS = Path("/run/credentials")
 
 
-def with_unit(given: Mapping[str, Any], *, root: Path = Path("/")) -> Mapping[str, Any]:
-    """What flags and variables gave a command, and for the rest what the unit gives its agent; raises ConfigError.
+def with_unit(
+    given: Mapping[str, Any],
+    *,
+    root: Path = Path("/"),
+    unit: str = UNIT,
+    options: Mapping[str, click.Option] = OPTIONS,
+    home: str = "state_dir",
+) -> Mapping[str, Any]:
+    """What flags and variables gave a command, and for the rest what the unit gives its program; raises ConfigError.
 
-    A configuration file or a state directory that is given is that of another agent: then `given` is all.
+    A configuration file, or a directory by the setting `home`, that is given is another program's: `given` is all then.
     """
-    if given.get("config") or given.get("state_dir"):
+    if given.get("config") or given.get(home):
         return given
-    environment = unit_environment(root)
+    environment = unit_environment(root, unit)
     found: dict[str, Any] = {}
-    for option in (CONFIG, *OPTIONS.values()):
+    for option in (CONFIG, *options.values()):
         name, envvar = str(option.name), option.envvar or ()
         variable = next((each for each in envvar if environment.get(each)), None)
         if variable is None or given.get(name) not in (None, ()):
@@ -45,19 +52,19 @@ def with_unit(given: Mapping[str, Any], *, root: Path = Path("/")) -> Mapping[st
                 click.Context(click.Command("")), text.split() if option.multiple else text
             )
         except click.BadParameter as error:
-            raise ConfigError(f"{UNIT}: {variable} is not allowed: {error.message}") from None
+            raise ConfigError(f"{unit}: {variable} is not allowed: {error.message}") from None
     return {**given, **found} if found else given
 
 
-def unit_environment(root: Path = Path("/")) -> Mapping[str, str]:
-    """The variables that the unit's agent starts with; empty without the unit.
+def unit_environment(root: Path = Path("/"), unit: str = UNIT) -> Mapping[str, str]:
+    """The variables that the unit's program starts with; empty without the unit.
 
     A credential is the unit's copy where we may see it, else the file that it is a copy of.
     """
     environment: dict[str, str] = {}
     credentials: dict[str, str] = {}
     from_files: list[str] = []
-    for key, value in _settings(root):
+    for key, value in _settings(root, unit):
         match key:
             case "Environment" if value:
                 environment |= _assignments(shlex.split(value))
@@ -75,16 +82,16 @@ def unit_environment(root: Path = Path("/")) -> Mapping[str, str]:
     for name in from_files:
         with suppress(ConfigError, ValueError):  # a file with "-" before its name may be missing
             environment |= _assignments(shlex.split(read(_inside(root, name.removeprefix("-"))), comments=True))
-    return {name: _source(value, credentials, root) for name, value in environment.items()}
+    return {name: _source(value, _CREDENTIALS / unit, credentials, root) for name, value in environment.items()}
 
 
-def _settings(root: Path) -> Iterator[tuple[str, str]]:
+def _settings(root: Path, unit: str) -> Iterator[tuple[str, str]]:
     """The settings of the unit's section [Service], as key and value."""
     folders = [root / folder for folder in _FOLDERS]
-    units = [folder / UNIT for folder in folders if (folder / UNIT).is_file()]
+    units = [folder / unit for folder in folders if (folder / unit).is_file()]
     drop_ins: dict[str, Path] = {}
     for folder in reversed(folders):
-        drop_ins |= {file.name: file for file in (folder / f"{UNIT}.d").glob("*.conf")}
+        drop_ins |= {file.name: file for file in (folder / f"{unit}.d").glob("*.conf")}
     for file in (*units[:1], *(drop_ins[name] for name in sorted(drop_ins) if units)):
         section = ""
         with suppress(ConfigError):
@@ -94,12 +101,14 @@ def _settings(root: Path) -> Iterator[tuple[str, str]]:
                     section = text
                 elif section == "[Service]" and not text.startswith(("#", ";")):
                     key, _, value = text.partition("=")
-                    yield key.strip(), _expanded(value.strip())
+                    yield key.strip(), _expanded(value.strip(), unit)
 
 
-def _expanded(value: str) -> str:
+def _expanded(value: str, unit: str) -> str:
     """A value without specifiers; those that are not known to this file stay."""
-    for specifier, meaning in _SPECIFIERS.items():
+    name = unit.removesuffix(".service")
+    meanings = {"%t": "/run", "%n": unit, "%N": name, "%p": name, "%d": str(_CREDENTIALS / unit)}
+    for specifier, meaning in meanings.items():
         value = value.replace(specifier, meaning)
     return value.replace("%%", "%")
 
@@ -108,9 +117,9 @@ def _assignments(words: list[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
-def _source(value: str, credentials: Mapping[str, str], root: Path) -> str:
+def _source(value: str, folder: Path, credentials: Mapping[str, str], root: Path) -> str:
     path = Path(value)
-    if path.parent != _CREDENTIALS or path.name not in credentials:
+    if path.parent != folder or path.name not in credentials:
         return value
     with suppress(OSError):
         if _inside(root, value).exists():

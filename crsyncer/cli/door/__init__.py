@@ -9,6 +9,7 @@ _COMMANDS = {
     "run": "Keep HAProxy's configuration, keys, map and streams up to date.",
     "status": "Is the front door as it should be?",
     "doctor": "Is everything set up for the front door?",
+    "drain": "End HAProxy's streams one after the other, before it is stopped.",
     "assign": "Choose the shard of robots that have none.",
     "split": "Split a shard: move robots to a clone of it, step by step.",
     "manifests": "Print what the front door needs in the cloud.",

@@ -39,3 +39,5 @@ class FrontDoor:
     """The door's certificate and key, PEM."""
     shards: tuple[Shard, ...]
     keys: tuple[SigningKey, ...]
+    exporter: tuple[str, int] | None = None
+    """Where HAProxy serves its own metrics; None: nowhere."""

@@ -51,6 +51,7 @@ def _configuration(door: FrontDoor) -> str:
             {"NUMBER": str(number), "KID": key.kid, "FILE": _key_file(key.kid)}
             for number, key in enumerate(door.keys, 1)
         ],
+        "EXPORTER": [{"EXPORTER": _address(*door.exporter)}] if door.exporter else [],
         "SHARD": [
             {
                 "NAME": shard.name,

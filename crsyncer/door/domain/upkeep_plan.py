@@ -13,6 +13,18 @@ def strays(streams: Iterable[Stream], wanted: Routes, lost: Collection[str] = ()
     return tuple(each for each in streams if wanted.get(each.namespace) != each.shard or each.shard in lost)
 
 
+def turn(known: Sequence[Stream], present: Collection[Stream], rounds: int) -> tuple[list[Stream], list[Stream]]:
+    """The streams to end now, if all have to end within so many rounds, this one included, and those that wait.
+
+    Who came first goes first, or those that come back would go again before the others have gone once. `known` are
+    those that waited so far, `present` all that there are.
+    """
+    there, waited = set(present), set(known)
+    line = [each for each in known if each in there] + [each for each in present if each not in waited]
+    number = -(-len(line) // max(rounds, 1))
+    return line[:number], line[number:]
+
+
 def has_moved(server: Server | None, addresses: Collection[str]) -> bool:
     """Whether a shard is down at an address that its name does not mean any more. HAProxy looks names up at its start.
 

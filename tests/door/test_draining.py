@@ -1,0 +1,184 @@
+"""`crsyncer door drain`: the streams of a HAProxy that is to be stopped end one after the other."""
+
+import asyncio
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crsyncer.adapters.retries import until_async
+from crsyncer.door.domain.door_values import FrontDoor, Shard
+from crsyncer.door.domain.haproxy_answers import Stream
+from crsyncer.door.domain.signing_keys import keys_of
+from crsyncer.door.domain.upkeep_plan import turn
+from crsyncer.door.door_files import MAP, put_files, put_map
+from crsyncer.door.draining import drain
+from crsyncer.door.master_socket import MasterSocket
+from crsyncer.errors import Unsure
+from crsyncer.sandbox.free_ports import free_ports
+from crsyncer.sandbox.process import spawn
+from tests.adapters.kube_server import make_certificates
+from tests.delivery.command_line import crsyncer
+from tests.door.programs import haproxy
+from tests.door.tokens import new_key, public_jwk, token_of
+
+ROBOTS = 30
+SECONDS = 3.0
+
+
+class Shop:
+    """A shard that knows endless watches only, the door before it, and robots that watch."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.directory = home / "door"
+        self.directory.mkdir()
+        issuer = make_certificates(home)
+        self.pair = issuer.issue("door")
+        self.ca = home / "ca.crt"
+        self.key = new_key(home / "key")
+        self.shard_port, self.port, self.metrics_port = free_ports(3)
+        shard = Shard("root", "127.0.0.1", self.shard_port, "localhost", is_verified=False)
+        certificate, keys = (
+            "".join(each.read_text() for each in self.pair),
+            keys_of({"keys": [public_jwk(self.key, "kid")]}),
+        )
+        bind, exporter = ("127.0.0.1", self.port), ("127.0.0.1", self.metrics_port)
+        put_files(FrontDoor(str(self.directory), bind, certificate, (shard,), keys, exporter))
+        put_map(self.directory, "".join(f"robot-r{number} root\n" for number in range(ROBOTS)))
+        self.socket = MasterSocket(home / "master.sock", self.directory / MAP)
+        self.ended: list[float] = []
+        self.watching: set[asyncio.Task[None]] = set()
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """As an API server: it is ready, and its watches never end."""
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                if head.startswith(b"GET /readyz"):
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                else:
+                    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+        writer.close()
+
+    async def watch(self, number: int) -> None:
+        """Be a robot until the watch has ended, and note when."""
+        reader, writer = await self.connect()
+        token = token_of(f"r{number}", self.key, "kid")
+        writer.write(f"GET /w HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        got = await reader.readuntil(b"{}\r\n")
+        assert got.startswith(b"HTTP/1.1 200"), got
+        task = asyncio.create_task(self._until_ended(reader, writer))
+        self.watching.add(task)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the door."""
+        return await asyncio.open_connection(
+            "127.0.0.1", self.port, ssl=ssl.create_default_context(cafile=str(self.ca)), server_hostname="localhost"
+        )
+
+    async def _until_ended(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            await reader.read()
+        self.ended.append(asyncio.get_running_loop().time())
+        writer.close()
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    shop = Shop(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*shop.pair)
+    server = await asyncio.start_server(shop.answer, "127.0.0.1", shop.shard_port, ssl=context)
+    command = [str(haproxy()), "-W", "-S", str(tmp_path / "master.sock"), "-f", str(shop.directory / "haproxy.cfg")]
+    process = spawn(command, log=tmp_path / "haproxy.log", cwd=tmp_path)
+
+    async def is_open() -> bool:
+        with suppress(OSError, Unsure):
+            [worker] = await shop.socket.workers()
+            return (await shop.socket.servers(worker.pid))["root"].is_up
+        return False
+
+    assert await until_async(is_open, seconds=30), process.tail()
+    try:
+        yield shop
+    finally:
+        await asyncio.to_thread(process.stop)
+        server.close()
+        for task in shop.watching:
+            task.cancel()
+
+
+async def test_G6_the_streams_of_a_door_that_closes_end_spread_out_and_nobody_new_comes_in(shop: Shop):
+    for number in range(ROBOTS):
+        await shop.watch(number)
+    began = asyncio.get_running_loop().time()
+    assert await drain(shop.socket, grace=0, seconds=SECONDS) == ROBOTS
+    await asyncio.wait(shop.watching)
+    after = sorted(each - began for each in shop.ended)
+    assert len(after) == ROBOTS
+    # A round is half a second, and ends its share of the streams: a sixth of them.
+    for number, each in enumerate(after):
+        assert each >= (number // (ROBOTS / 6)) * 0.5 - 0.01, after
+    with pytest.raises(OSError):
+        await shop.connect()
+
+
+async def test_G6_the_command_says_how_many_ended_and_a_door_without_streams_is_drained_at_once(shop: Shop):
+    await shop.watch(1)
+    flags = ("--directory", shop.directory, "--socket", shop.home / "master.sock", "--seconds", "0.5")
+    done = await asyncio.to_thread(crsyncer, "door", "drain", *flags)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended 1 stream\n", "")
+    done = await asyncio.to_thread(crsyncer, "door", "drain", *flags[:-1], "3600")
+    assert (done.returncode, done.stdout) == (0, "ended 0 streams\n")
+
+
+async def test_haproxys_own_metrics_are_on_a_port_of_their_own_and_not_where_robots_are(shop: Shop):
+    def asked(path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{shop.metrics_port}{path}", timeout=30) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, ""
+
+    status, metrics = await asyncio.to_thread(asked, "/metrics")
+    assert status == 200
+    assert 'haproxy_server_status{proxy="shard-root",server="root",state="UP"} 1' in metrics
+    assert "robot-r1" not in metrics
+    assert await asyncio.to_thread(asked, "/") == (404, "")
+    reader, writer = await shop.connect()
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: door\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+    writer.close()
+
+
+async def test_a_door_whose_haproxy_is_away_cannot_be_drained(tmp_path: Path):
+    flags = ("--directory", tmp_path, "--socket", tmp_path / "none.sock")
+    done = await asyncio.to_thread(crsyncer, "door", "drain", *flags)
+    line, _hint = done.stderr.splitlines()
+    assert (done.returncode, line) == (
+        1,
+        f"crsyncer: HAProxy does not answer at {tmp_path / 'none.sock'} (no such file or directory)",
+    )
+
+
+@given(number=st.integers(0, 300), rounds=st.integers(1, 60), back=st.integers(0, 5))
+def test_G6_each_round_ends_an_equal_share_and_who_comes_back_waits_for_the_others(number: int, rounds: int, back: int):
+    present = [Stream(f"robot-r{each}", "root", f"h:{each}") for each in range(number)]
+    first, known = set(present), list[Stream]()
+    ended: list[Stream] = []
+    for left in range(rounds, 0, -1):
+        now, known = turn(known, present, left)
+        assert len(now) <= -(-len(present) // left)
+        ended += now
+        again = [Stream(each.namespace, "root", f"h:{left}-{index}") for index, each in enumerate(now[:back])]
+        present = [each for each in present if each not in now] + (again if left > 1 else [])
+    assert present == []
+    firsts = [each in first for each in ended]
+    assert firsts == sorted(firsts, reverse=True)
+    assert sum(firsts) == number
