@@ -9,6 +9,9 @@ from random import Random
 from typing import Any
 
 from crsyncer.core.model import Json
+from tests.fleet_model.cloud_steps import OWN
+from tests.fleet_model.return_steps import PHASES
+from tests.fleet_model.returned_judge import COLLECTORS, READY_WHEN
 from tests.model.history import Step
 from tests.model.plane import GROUP
 
@@ -49,6 +52,22 @@ def placement_spec(chance: Random) -> Json:
     if chance.random() < 0.2:
         content = {"spec": {"x": chance.randrange(4)}, "metadata": {"labels": {"l": "t"}}}
         spec["templates"] = [{"name": "made", "group": GROUP, "resource": "goals", "object": content}]
+    return spec | _returned(chance)
+
+
+def _returned(chance: Random) -> Json:
+    """What a placement makes of the statuses that robots return."""
+    spec: Json = {}
+    if chance.random() < 0.2:
+        spec["statusReturn"] = "Singleton"
+        if chance.random() < 0.7:
+            spec |= {"robotSelectors": [], "robotNames": [_robot(chance)]}
+    if chance.random() < 0.25:
+        spec["statusCollectors"] = chance.sample(sorted(COLLECTORS), chance.choice([1, 2, 3]))
+    if chance.random() < 0.4:
+        spec["readyWhen"] = READY_WHEN
+        if chance.random() < 0.5:
+            spec["rollout"] = {"maxConcurrency": chance.choice([1, 3]), "minReadySeconds": 2}
     return spec
 
 
@@ -154,11 +173,16 @@ TABLE: Mapping[str, tuple[float, _Draw]] = {
     "keep_replica": (1, lambda c: (_kind(c), c.randrange(9))),
     "free_replicas": (1, _nothing),
     "rival": (1, lambda c: (_robot(c), _source(c), c.randrange(2))),
-    "delete_kind": (0.7, lambda c: (c.choice(["goals", "maps"]),)),
+    "delete_kind": (1.4, lambda c: (c.choice(["goals", "maps", *OWN]),)),
     "define_kind": (2, _nothing),
     "unmark_kind": (0.7, lambda c: (c.choice(["goals", "plans"]),)),
     "mark_kind": (2, _nothing),
-    "lose_own_kind": (0.3, lambda c: (c.choice(["fieldstrips", "robotsyncstates"]),)),
+    "back_up": (1.5, _nothing),
+    "restore": (0.7, lambda c: (c.choice([-1, -1, 3]),)),
+    "return_status": (8, lambda c: (_kind(c), c.randrange(9), c.choice(["", *PHASES]))),
+    "return_all": (2, lambda c: (c.choice(PHASES),)),
+    "collect": (2, lambda c: (c.choice(sorted(COLLECTORS)),)),
+    "uncollect": (1, lambda c: (c.choice(sorted(COLLECTORS)),)),
     "release": (2, _nothing),
     "wait": (40, lambda c: (c.choice(_SECONDS),)),
     "start": (6, lambda c: (_who(c),)),

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.fleet.domain.lease import TIMEOUT_SECONDS
-from tests.fleet_model import oracle
+from tests.fleet_model import oracle, returned_judge
 from tests.fleet_model.oracle import PLACEMENTS, REPLICA, ROBOT_LABEL, ROBOTS, SOURCE, Expected, Objects, Place
+from tests.fleet_model.protection import Protection
 from tests.model.judge import is_guarded
 from tests.model.schema import admitted
 from tests.model.storage import Change
@@ -35,7 +36,8 @@ _SEEN_SECONDS = 10.0
 _WELL_SECONDS = 60.0
 """So long after a trouble of a link everything is seen again."""
 _MOST_VIEWS = 3000
-_COMBINED = f"combinedstatuses.{oracle.FLEET}"
+_COMBINED, _COLLECTORS = f"combinedstatuses.{oracle.FLEET}", f"statuscollectors.{oracle.FLEET}"
+"""What is said of a StatusCollector depends on nothing else."""
 _OWN = (LEASES, DECISIONS, _COMBINED, f"robotsyncstates.{oracle.FLEET}")
 """Nothing that shall be there depends on these."""
 
@@ -61,6 +63,8 @@ class FleetJudge:
 
     world: "FleetWorld"
     only_lease: bool = False
+    returned: bool = False
+    """What is made of returned statuses is judged too: all robots are unreported, and nobody else writes statuses."""
     """The controllers are none: they lead, and write anything."""
     violations: list[str] = field(default_factory=list)
     listed: dict[str, set[str]] = field(default_factory=dict)
@@ -76,6 +80,8 @@ class FleetJudge:
     _former: deque[tuple[float, Json]] = field(default_factory=lambda: deque(maxlen=50))
     """Decisions before they were changed, and when: a write may be on its way that they announced."""
 
+    protection: Protection = field(default_factory=Protection)
+
     def __post_init__(self) -> None:
         self.world.server.storage.listeners.append(self._changed)
 
@@ -88,8 +94,34 @@ class FleetJudge:
         if raw is None or change.resource in _OWN or (change.resource not in _INPUTS and is_replica(raw)):
             return
         self._moments.append(Moment(self.world.clock.now, self.world.server.storage.snapshot().objects))
+        if self.protection.kept:
+            self.protection.seen(self._moments[-1].expected(self.world.home))
         while len(self._moments) > 1 and self._moments[1].time < self._since(patient=True) - 600.0:
             self._moments.popleft()
+
+    def lost(self, before: Moment, why: str, *, is_restored: bool = False) -> None:
+        """Something was lost other than by an edit: what was there `before`, and is wanted no more, must stay (F5.2).
+
+        After a restore that is all: nobody knows why it is not wanted.
+        """
+        now = self.moment()
+        self._moments.append(now)
+        expected, former = now.expected(self.world.home), before.expected(self.world.home)
+        found = {
+            (resource, *where): raw
+            for resource in oracle.placeable(now.objects)
+            for where, raw in now.objects.get(resource, {}).items()
+            if is_replica(raw) and (place := (resource, *where)) not in expected and (is_restored or place in former)
+        }
+        self.protection.protect(found, why, [self.world.processes[name].identity for name in self.world.leaders])
+
+    def moment(self) -> Moment:
+        """What is stored now."""
+        return Moment(self.world.clock.now, self.world.server.storage.snapshot().objects)
+
+    def rewound(self) -> None:
+        """The cloud went back: so did the Lease."""
+        self._tampered = self.world.clock.now
 
     # Links
 
@@ -164,10 +196,12 @@ class FleetJudge:
     def look(self, process: "Process", write: "Write") -> None:
         """Look at a write that was carried out."""
         self._writing = False
-        if write.resource == LEASES or self.only_lease:
+        if write.resource in (LEASES, _COLLECTORS) or self.only_lease:
             return
         if not _is_guarded(write.call):
             self._say(f"{write}: without its guards: {write.call.body}")
+        if wrong := returned_judge.look(self.world, write):
+            self._say(wrong)
         if write.status >= 300:
             return
         self._ready(process, write)
@@ -218,6 +252,9 @@ class FleetJudge:
     def _deletion(self, write: "Write", place: Place, before: Json) -> None:
         """Nothing goes that is wanted, or because something could not be seen (F5)."""
         window, home = self._window(patient=False), self.world.home
+        why = self.protection.forbids(place, before, self.world.processes[write.process].identity)
+        if why and not write.late:
+            self._say(f"{write}: {why}, and nobody has released it (F5.2)")
         source_id = before["metadata"]["labels"][SOURCE]
         wanted = (view.expected(home).get(place) for view in self._views(place[0], patient=False))
         if all(each is not None and each.source_id == source_id for each in wanted):
@@ -283,8 +320,9 @@ class FleetJudge:
 
     def disagreements(self) -> list[str]:
         """What differs from what shall be there, once the controller has nothing more to do."""
-        moment = Moment(self.world.clock.now, self.world.server.storage.snapshot().objects)
-        return [*self._missing(moment), *self._left(moment)]
+        moment = self.moment()
+        returned = returned_judge.disagreements(moment.objects, home=self.world.home) if self.returned else ()
+        return [*self._missing(moment), *self._left(moment), *returned]
 
     def _missing(self, moment: Moment) -> Iterator[str]:
         for place in moment.expected(self.world.home):
@@ -305,13 +343,22 @@ class FleetJudge:
 
     def _left(self, moment: Moment) -> Iterator[str]:
         expected, kinds = moment.expected(self.world.home), oracle.placeable(moment.objects)
+        blocked = {each.robot for place, each in expected.items() if self._is_blocked(moment, place, each)}
         for resource in kinds:
             for where, found in moment.objects.get(resource, {}).items():
                 if not is_replica(found) or (resource, *where) in expected or not oracle.lives(found):
                     continue
                 placement = self._placement(marks(found)["placement"])
+                is_gated = "rollout" in (placement or {"spec": {}})["spec"]
+                if is_gated and oracle.texts(found, "labels")[ROBOT_LABEL] in blocked:
+                    continue  # it comes after what is due, which never comes (F8.1)
                 if placement is not None and not (placement.get("status") or {}).get("holds"):
                     yield f"{(resource, *where)} is left over, and not held"
+
+    def _is_blocked(self, moment: Moment, place: Place, each: Expected) -> bool:
+        """Whether a rendering fails, or the name is somebody else's."""
+        found = moment.objects.get(place[0], {}).get(place[1:])
+        return each.content is None or (found is not None and not is_replica(found))
 
     def _say(self, what: str) -> None:
         self.violations.append(f"{self.world.clock.now:.2f} {what}")

@@ -1,14 +1,27 @@
 """Takes the steps of a history of a fleet, then has everything heal: what is wrong with it, if anything."""
 
+from collections.abc import Callable, Mapping
+
 from crsyncer.core.model import Json
 from crsyncer.ports import Reply
+from tests.fleet_model.cloud_steps import (
+    OWN,
+    back_up,
+    define_kinds,
+    delete_kind,
+    mark_kinds,
+    restore,
+    unmark_kind,
+)
 from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_history import KINDS, ROBOTS, FleetHistory
 from tests.fleet_model.fleet_judge import is_replica
 from tests.fleet_model.fleet_world import INVENTORY_KIND, PLACEMENTS, PROPERTIES, STRIPS, FleetWorld
-from tests.fleet_model.oracle import FLEET, SYNCER, lives
+from tests.fleet_model.oracle import FLEET, lives
+from tests.fleet_model.return_steps import collect, return_all, return_status, uncollect
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAVAILABLE, too_many
 from tests.model.plane import GROUP
+from tests.model.storage import Snapshot
 from tests.model.weather import Fate
 
 RELEASE = f"{FLEET}/release"
@@ -18,8 +31,6 @@ _FATES: tuple[Fate | Reply, ...] = (
     *(INTERNAL_ERROR, UNAVAILABLE, too_many(3.0)),
 )
 _DENIALS = (FORBIDDEN, INTERNAL_ERROR, NOT_SERVED)
-_ON = {f"{SYNCER}spec-source": "cloud"}
-_OFF = {f"{SYNCER}spec-source": "robot"}
 
 
 class Violation(AssertionError):
@@ -32,15 +43,22 @@ class FleetMachine:
     def __init__(self, history: FleetHistory) -> None:
         self.history = history
         self.world = FleetWorld(control, history.seed, kinds=KINDS, by_chance=True)
-        self._gone: dict[str, Json] = {}
-        """The CRDs that were deleted, to be defined anew."""
-        self._unmarked: set[str] = set()
+        self.world.judge.returned = True
+        self.backup: Snapshot | None = None
+        """Of the cloud's etcd."""
+        self.definitions = {kind: self.world.definition(kind) for kind in (*KINDS, *OWN)}
+        """The CRDs, to be defined anew."""
+        self.has_lost_placements = False
+        """Placements went without their finalizer: nobody knows any more what was theirs."""
 
     def run(self) -> None:
         """The whole history, and the healing after it; raises Violation."""
         with self.world:
             for step in self.history.steps:
-                getattr(self, step.what)(*step.arguments)
+                if step.what in STEPS:
+                    STEPS[step.what](self, *step.arguments)
+                else:
+                    getattr(self, step.what)(*step.arguments)
                 self._look()
             self.heal()
 
@@ -52,8 +70,8 @@ class FleetMachine:
         """Everything is well again, and a human releases what is held: then all is as it shall be."""
         world = self.world
         self.free_replicas()
-        self.define_kind()
-        self.mark_kind()
+        define_kinds(self, by_force=True)
+        mark_kinds(self)
         for name in ("a", "b"):
             if name in world.processes:
                 world.go_on(name)
@@ -117,18 +135,18 @@ class FleetMachine:
 
     def add_source(self, kind: str, name: str, spec: Json, labels: Json) -> None:
         """Somebody makes a source."""
-        if self._served(kind) and name not in self.world.cloud.objects(kind):
+        if self.served(kind) and name not in self.world.cloud.objects(kind):
             self.world.source(name, kind=kind, spec=spec, labels=labels)
 
     def edit_source(self, kind: str, name: str, spec: Json, labels: Json) -> None:
         """Somebody edits a source, and its labels."""
-        if self._served(kind) and name in self.world.cloud.objects(kind):
+        if self.served(kind) and name in self.world.cloud.objects(kind):
             self.world.cloud.set(name, kind=kind, spec=spec)
             self.world.cloud.label(name, kind=kind, use=labels.get("use"))
 
     def lose_source(self, kind: str, name: str) -> None:
         """Somebody deletes a source."""
-        if self._served(kind) and name in self.world.cloud.objects(kind):
+        if self.served(kind) and name in self.world.cloud.objects(kind):
             self.world.cloud.delete(name, kind=kind)
 
     def replace_source(self, kind: str, name: str, spec: Json) -> None:
@@ -138,12 +156,12 @@ class FleetMachine:
 
     def hold_source(self, kind: str, name: str) -> None:
         """Somebody's finalizer keeps a source."""
-        if self._served(kind) and name in self.world.cloud.objects(kind):
+        if self.served(kind) and name in self.world.cloud.objects(kind):
             self.world.cloud.finalize(name, HELD, kind=kind)
 
     def place(self, name: str, spec: Json) -> None:
         """Somebody makes a placement."""
-        if self._served(PLACEMENTS) and name not in self.world.cloud.objects(PLACEMENTS):
+        if self.served(PLACEMENTS) and name not in self.world.cloud.objects(PLACEMENTS):
             self.world.cloud.create(name, kind=PLACEMENTS, spec=_own_templates(name, spec))
 
     def edit(self, name: str, spec: Json) -> None:
@@ -166,12 +184,12 @@ class FleetMachine:
 
     def strip(self, name: str, kind: str, path: str) -> None:
         """Somebody makes a FieldStrip."""
-        if self._served(STRIPS) and name not in self.world.cloud.objects(STRIPS):
+        if self.served(STRIPS) and name not in self.world.cloud.objects(STRIPS):
             self.world.strip(name, path, kind=kind)
 
     def unstrip(self, name: str) -> None:
         """Somebody deletes a FieldStrip."""
-        if self._served(STRIPS) and name in self.world.cloud.objects(STRIPS):
+        if self.served(STRIPS) and name in self.world.cloud.objects(STRIPS):
             self.world.cloud.delete(name, kind=STRIPS)
 
     def set_properties(self, robot: str, data: Json) -> None:
@@ -185,74 +203,40 @@ class FleetMachine:
 
     def drift(self, kind: str, which: int, x: int) -> None:
         """Somebody changes a replica."""
-        if (place := self._replica(kind, which)) is not None:
+        if (place := self.replica(kind, which)) is not None:
             self.world.cloud.set(place[1], kind=kind, namespace=place[0], spec={"x": f"drift {x}"})
 
     def lose_replica(self, kind: str, which: int) -> None:
         """Somebody deletes a replica."""
-        if (place := self._replica(kind, which)) is not None:
+        if (place := self.replica(kind, which)) is not None:
             self.world.cloud.delete(place[1], kind=kind, namespace=place[0])
 
     def keep_replica(self, kind: str, which: int) -> None:
         """A robot's finalizer keeps a replica."""
-        if (place := self._replica(kind, which)) is not None:
+        if (place := self.replica(kind, which)) is not None:
             self.world.cloud.finalize(place[1], HELD, kind=kind, namespace=place[0])
 
     def free_replicas(self) -> None:
         """No finalizer of others keeps anything."""
         for kind in KINDS:
             for where, raw in list(self.world.stored(f"{kind}.{GROUP}").items()):
-                if HELD in raw["metadata"].get("finalizers", []) and self._served(kind):
+                if HELD in raw["metadata"].get("finalizers", []) and self.served(kind):
                     self.world.cloud.finalize(where[1], kind=kind, namespace=where[0])
 
     def rival(self, robot: str, name: str, labelled: int) -> None:
         """Somebody has made an object where a replica belongs."""
         world, namespace = self.world, f"robot-{robot}"
         world.server.make_namespace(namespace)
-        if self._served("goals") and (namespace, name) not in world.stored(f"goals.{GROUP}"):
+        if self.served("goals") and (namespace, name) not in world.stored(f"goals.{GROUP}"):
             labels = {"cloudrobotics.com/robot-name": robot} if labelled else {}
             world.cloud.create(name, kind="goals", namespace=namespace, spec={"x": -1}, labels=labels)
-
-    def delete_kind(self, kind: str) -> None:
-        """Somebody deletes a CRD, and all its objects go."""
-        if self._served(kind):
-            self._gone[kind] = self.world.definition(kind)
-            self.world.cloud.delete_kind(kind)
-            self.world.pass_time(0.3)
-            self._sweep(kind)
-
-    def lose_own_kind(self, plural: str) -> None:
-        """Somebody deletes a CRD of ours."""
-        self.delete_kind(f"{plural}.{FLEET}")
-
-    def define_kind(self) -> None:
-        """The CRDs that were deleted are applied again."""
-        for kind, definition in list(self._gone.items()):
-            self._sweep(kind)
-            if not self._is_there(kind):
-                self.world.serve(definition)
-                del self._gone[kind]
-
-    def unmark_kind(self, kind: str) -> None:
-        """A CRD says that it is not to be placed."""
-        if self._served(kind):
-            self.world.cloud.annotate_kind(_OFF, kind=kind)
-            self.world.establish(kind)
-            self._unmarked.add(kind)
-
-    def mark_kind(self) -> None:
-        """All CRDs say again that they may be placed."""
-        for kind in sorted(self._unmarked):
-            if self._served(kind):
-                self.world.cloud.annotate_kind(_ON, kind=kind)
-                self.world.establish(kind)
-        self._unmarked.clear()
 
     def release(self) -> None:
         """A human releases what is held."""
         for found in self._placements():
             for hold in (found.get("status") or {}).get("holds") or []:
                 self.world.cloud.annotate(found["metadata"]["name"], {RELEASE: hold["id"]}, kind=PLACEMENTS)
+                self.world.judge.protection.kept.clear()
 
     # Machines and links
 
@@ -344,26 +328,39 @@ class FleetMachine:
 
     # Help
 
+    def count(self, kind: str) -> int:
+        """How many replicas of a kind there are."""
+        return sum(map(is_replica, self.world.stored(f"{kind}.{GROUP}").values()))
+
     def _placements(self) -> list[Json]:
         return [raw for raw in self.world.cloud.objects(PLACEMENTS).values() if lives(raw)]
 
-    def _served(self, kind: str) -> bool:
+    def served(self, kind: str) -> bool:
+        """Whether a kind is there, and does not go."""
         resource = kind if "." in kind else f"{kind}.{GROUP}"
         return any(each.resource == resource and not each.dying for each in self.world.server.kinds())
 
-    def _is_there(self, kind: str) -> bool:
-        resource = kind if "." in kind else f"{kind}.{GROUP}"
-        return any(each.resource == resource for each in self.world.server.kinds())
-
-    def _sweep(self, kind: str) -> None:
-        plural, _, group = kind.partition(".")
-        self.world.cloud.sweep(plural, group=group or GROUP)
-
-    def _replica(self, kind: str, which: int) -> tuple[str, str] | None:
-        if not self._served(kind):
+    def replica(self, kind: str, which: int) -> tuple[str, str] | None:
+        """Namespace and name of a replica; None: there is none."""
+        if not self.served(kind):
             return None
         found = [where for where, raw in sorted(self.world.stored(f"{kind}.{GROUP}").items()) if is_replica(raw)]
         return found[which % len(found)] if found else None
+
+
+STEPS: Mapping[str, Callable[..., None]] = {
+    "delete_kind": delete_kind,
+    "define_kind": define_kinds,
+    "unmark_kind": unmark_kind,
+    "mark_kind": mark_kinds,
+    "back_up": back_up,
+    "restore": restore,
+    "return_status": return_status,
+    "return_all": return_all,
+    "collect": collect,
+    "uncollect": uncollect,
+}
+"""Those that are no methods."""
 
 
 def _own_templates(name: str, spec: Json) -> Json:

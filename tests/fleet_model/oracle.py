@@ -126,14 +126,14 @@ def expected(objects: Objects, *, home: str) -> dict[Place, Expected]:
     placements.sort(key=lambda each: (each["metadata"]["creationTimestamp"], *_where(each)))
     found: dict[Place, Expected] = {}
     for placement in placements:
-        robots = _robots(objects, placement)
-        for source, resource, template, create_only in _sources(objects, placement, home=home):
+        robots = robots_of(objects, placement)
+        for source, resource, template, create_only in sources_of(objects, placement, home=home):
             if resource not in kinds:
                 continue
             for robot in robots:
                 name = robot["metadata"]["name"]
-                place = _place(placement, source, resource, name, namespaced=kinds[resource])
-                source_id = digest([resource, *_identity(placement, source, template=template)])
+                place = place_of(placement, source, resource, name, namespaced=kinds[resource])
+                source_id = digest([resource, *identity_of(placement, source, template=template)])
                 if place not in found:
                     found[place] = _expected(objects, placement, source, resource, robot, source_id, create_only)
     return found
@@ -143,13 +143,15 @@ def _where(obj: Json) -> tuple[str, str]:
     return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
 
 
-def _identity(placement: Json, source: Json, *, template: bool) -> list[str]:
+def identity_of(placement: Json, source: Json, *, template: bool) -> list[str]:
+    """What the SOURCEID is made of, after the kind (F3.2)."""
     if template:
         return [placement["metadata"]["namespace"], placement["metadata"]["name"], source["metadata"]["name"]]
     return list(_where(source))
 
 
-def _robots(objects: Objects, placement: Json) -> list[Json]:
+def robots_of(objects: Objects, placement: Json) -> list[Json]:
+    """The Robots that a placement selects."""
     spec, found = placement["spec"], []
     for (_, name), robot in sorted(objects.get(ROBOTS, {}).items()):
         named = name in (spec.get("robotNames") or [])
@@ -159,7 +161,7 @@ def _robots(objects: Objects, placement: Json) -> list[Json]:
     return found
 
 
-def _sources(objects: Objects, placement: Json, *, home: str) -> Iterator[tuple[Json, str, bool, bool]]:
+def sources_of(objects: Objects, placement: Json, *, home: str) -> Iterator[tuple[Json, str, bool, bool]]:
     """Source, resource, whether it is a template, whether CreateOnly."""
     namespace, spec = placement["metadata"]["namespace"], placement["spec"]
     seen = set()
@@ -186,7 +188,8 @@ def _sources(objects: Objects, placement: Json, *, home: str) -> Iterator[tuple[
         yield body, resource, True, each.get("strategy") == "CreateOnly"
 
 
-def _place(placement: Json, source: Json, resource: str, robot: str, *, namespaced: bool) -> Place:
+def place_of(placement: Json, source: Json, resource: str, robot: str, *, namespaced: bool) -> Place:
+    """Where the replica of a source for a robot belongs (F3.1)."""
     name = source["metadata"]["name"]
     if namespaced and placement["spec"].get("target", "PerRobot") == "PerRobot":
         return resource, f"robot-{robot}", name
