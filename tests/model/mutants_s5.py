@@ -8,12 +8,16 @@ from crsyncer.core.pair import decide
 from crsyncer.core.requests import calls
 from crsyncer.core.watching import watch
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.stopped_kinds import StoppedKinds
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from tests.model.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("whatever has the name of what is gone is a copy that has to go", Kind.pending_ages,
+           "key in copies and may_delete(copies[key], self.policy)", "key in copies",
+           noticed_by="S5_3_what_is_not_ours_by_the_name_of_what_is_gone_is_no_copy_whose_deletion_is_awaited"),
     Mutant("a copy is deleted in whatever version it has by then", decide._delete,
            "exact = isinstance(own, View)", "exact = False",
            noticed_by="S5_1_a_copy_is_deleted_only_with_its_last_status_recorded"),

@@ -173,3 +173,19 @@ def test_C5_4_a_copy_that_is_never_deleted_follows_an_original_that_is_made_anew
         delete_map(here, "m")
         world.settle()
         assert data(there) == {"m": {"x": "2"}}
+
+
+def test_C5_4_what_is_not_ours_by_the_name_of_a_primary_that_is_gone_keeps_no_related_copy() -> None:
+    with related("robot", source="robot") as world:
+        put_map(world.robot, "a", x="1")
+        world.cut("cloud")
+        world.robot.create("g", spec={"maps": ["a"]})
+        world.pass_time(60)
+        world.cloud.create("g", spec={"x": 2})
+        world.mend("cloud")
+        world.settle()
+        assert data(world.cloud) == {"a": {"x": "1"}}
+        world.robot.delete("g")
+        world.settle()
+        assert (data(world.cloud), world.cloud.objects()["g"]["spec"]) == ({}, {"x": 2})
+        assert world.status()["health"] == "healthy"

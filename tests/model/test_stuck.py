@@ -4,7 +4,7 @@ import pytest
 
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
-from tests.model.scene import copy
+from tests.model.scene import SOURCES, copy, roles, scene
 from tests.model.world import World
 
 BROKEN = Reply(500, {"message": "broken"})
@@ -80,3 +80,21 @@ def test_S5_1_a_deletion_that_a_finalizer_blocks_for_long_is_reported(world: Wor
     world.robot.finalize("a")
     world.pass_time(30)
     assert (world.status()["health"], reasons(world)) == ("healthy", {})
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_S5_3_what_is_not_ours_by_the_name_of_what_is_gone_is_no_copy_whose_deletion_is_awaited(source: str) -> None:
+    with scene(goals={"source": source, "orphans": "keep"}) as world:
+        up, down = roles(world, source)
+        world.start()
+        world.cut(down.side)
+        up.create("b", spec={"x": 1})
+        world.pass_time(60)
+        down.create("b", spec={"x": 2}, finalizers=["lab.example.com/wait"])
+        up.delete("b")
+        world.mend(down.side)
+        world.pass_time(600)
+        assert (down.objects()["b"]["spec"], world.status()["health"], reasons(world)) == ({"x": 2}, "healthy", {})
+        down.delete("b")
+        world.pass_time(900)
+        assert (world.status()["health"], reasons(world)) == ("healthy", {})

@@ -278,6 +278,12 @@ def may_delete(downstream: View, policy: KindPolicy) -> bool:
     return downstream.stamp is not None or not policy.keep_orphans
 
 
+def has_no_copy(downstream: Observation, policy: KindPolicy) -> bool:
+    """Whether there is no copy for certain. What has its name and is not ours to delete is none."""
+    found = downstream.found
+    return found is Gap.ABSENT or (isinstance(found, View) and not may_delete(found, policy))
+
+
 def _is_forged(downstream: View, policy: KindPolicy) -> bool:
     """Whether marks alone say that an object is a copy: with these the agent writes what it applies (C2.2)."""
     return policy.shape.marks is not None and downstream.stamp is not None and downstream.stamp.bare

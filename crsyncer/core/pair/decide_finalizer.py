@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Gap, Observation, Pending, View
-from crsyncer.core.pair.decide import may_delete
+from crsyncer.core.pair.decide import has_no_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def decide_finalizer(
     refused for good, and is not to be tried again yet. `now` is the time of upstream's server.
     """
     up = upstream.found
-    copy_gone = not creating and _is_gone(downstream, policy)
+    copy_gone = not creating and has_no_copy(downstream, policy)
     if row is not None and row.removed:
         if copy_gone:
             return ForgetFinalizer()
@@ -101,9 +101,3 @@ def decide_finalizer(
         return None
     over = up.deleted_at + policy.grace_seconds
     return RemoveFinalizer(up.uid, overdue=not copy_gone) if now >= over else GraceUntil(over)
-
-
-def _is_gone(downstream: Observation, policy: KindPolicy) -> bool:
-    """Whether there is no copy for certain. What is not ours to delete is none."""
-    found = downstream.found
-    return found is Gap.ABSENT or (isinstance(found, View) and not may_delete(found, policy))

@@ -12,6 +12,7 @@ from crsyncer.core.holds.hold_list import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.pair.actions import HoldReason
+from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.reports.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.reports.text import count
 from crsyncer.core.requests.calls import Call, discovery
@@ -212,16 +213,14 @@ class Kind:
         spec = self._context.dispatchers[self.policy.downstream].oldest(
             resource, but=held | self.reconciler.outcomes.rejected.keys()
         )
-        deletions = (
-            self.cache.tombstones[key].since
-            for key in self._hold_driver.holds.unverified()
-            if key not in held and key in copies and not copies[key].terminating
-        )
-        finalizing = (
-            tombstone.since
+        going = {
+            key: tombstone.since
             for key, tombstone in self.cache.tombstones.items()
-            if key in copies and copies[key].terminating
-        )
+            if key in copies and may_delete(copies[key], self.policy)
+        }
+        unverified = (key for key in self._hold_driver.holds.unverified() if key in going and key not in held)
+        deletions = (going[key] for key in unverified if not copies[key].terminating)
+        finalizing = (since for key, since in going.items() if copies[key].terminating)
         statuses = (row.since for row in self.cache.pending.values() if not row.dead)
         lists = (since for each in self.informers if (since := each.listwatch.unwatched) is not None)
         return {

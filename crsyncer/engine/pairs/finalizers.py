@@ -10,6 +10,7 @@ from dataclasses import replace
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Gap, Json, Key, Side
 from crsyncer.core.pair import object_calls
+from crsyncer.core.pair.decide import has_no_copy
 from crsyncer.core.pair.decide_finalizer import (
     AddFinalizer,
     FinalizerAction,
@@ -202,7 +203,7 @@ class Finalizers:
         return uid if absent and not known else ""
 
     def _has_no_copy(self, key: Key) -> bool:
-        return self._cache.observe(self._policy.downstream, key).found is Gap.ABSENT
+        return has_no_copy(self._cache.observe(self._policy.downstream, key), self._policy)
 
     def _forget(self, key: Key) -> None:
         self._cache.set_finalizer(key, None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from crsyncer.core.kinds.related_entry import RelatedEntry
 from crsyncer.core.model import Freshness, Gap, Key, Source, View
-from crsyncer.core.pair.decide import may_delete
+from crsyncer.core.pair.decide import has_no_copy, may_delete
 from crsyncer.core.related.relate import NO_REFERENCES, References, related_entries
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.related.wanted_originals import WantedOriginals
@@ -155,8 +155,8 @@ class RelatedFirst:
         return upstream is None or upstream.terminating
 
     def _has_no_copy(self, key: Key) -> bool:
-        found = self._cache.observe(self._policy.downstream, key).found
-        return found is Gap.ABSENT and key not in self._kind.reconciler.creating
+        downstream = self._cache.observe(self._policy.downstream, key)
+        return has_no_copy(downstream, self._policy) and key not in self._kind.reconciler.creating
 
     def _is_gone(self, key: Key) -> bool:
         """Whether upstream's object is gone for certain, or about to go."""
