@@ -3,8 +3,10 @@
 import math
 from typing import Any
 
+import pytest
+
 from crsyncer.ports import Reply
-from tests.model.policies import apply_policy
+from tests.model.policies import apply_policy, serve_policies
 from tests.model.projected import FLEET, PROJECTION, TASKS, projected
 from tests.model.world import World
 from tests.system.bed import crd
@@ -52,3 +54,29 @@ def test_S6_3_a_status_that_waits_is_of_the_subtree_that_it_was_read_for() -> No
         world.pass_time(120)
         found = [write.after["status"] for write in world.writes if write.verb == "status" and write.after is not None]
         assert {"part": {"n": 1, "part": {"n": 1}}} not in found
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize(
+    ("subtree", "status", "left"),
+    [("part", {"n": 2}, {"n": 1}), ("part", None, {"n": 1, "part": {"n": 1}}), (None, None, None)],
+)
+def test_S4_3_S4_5_what_goes_from_a_status_as_its_part_is_named_goes_upstream_too(
+    subtree: str | None, status: Any, left: Any, running: bool
+) -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, subtree=None if subtree else "part")
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.robot.set_status("a", {"n": 1, "part": {"n": 1}})
+        world.settle()
+        if not running:
+            world.stop()
+        apply_policy(world.robot, subtree=subtree)
+        world.robot.set_status("a", status)
+        if not running:
+            world.start()
+        world.settle()
+        assert world.cloud.objects()["a"].get("status") == left

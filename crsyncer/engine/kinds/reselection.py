@@ -114,6 +114,8 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
         kept.records.update(records if same_status else ((key, _without_status(each)) for key, each in records))
     _forget_others(policy, loaded, kept, context)
     await _review_copies(policy, loaded, kept, context)
+    if same_places and not same_status:
+        _note_statuses(policy, kept, context)
     return kept
 
 
@@ -127,7 +129,7 @@ def _with_propagation(loaded: Loaded, policy: KindPolicy) -> Iterator[tuple[Key,
 
 
 def _without_status(record: Record) -> Record:
-    """The record of a pair of which another part of the status, or none of this one, goes up from now on."""
+    """The record of a pair of which another part of the status goes up from now on."""
     return replace(
         record,
         acknowledged="",
@@ -170,3 +172,17 @@ async def _review_copies(policy: KindPolicy, loaded: Loaded, kept: Loaded, conte
                     store.put_copy(side, policy.resource, key, view, body)
                 continue
         store.drop_copy(side, policy.resource, key)
+
+
+def _note_statuses(policy: KindPolicy, kept: Loaded, context: EngineContext) -> None:
+    """Record of which copies it is known that they have the part of the status that goes up from now on.
+
+    That part may be gone when they are seen next: then it was removed, and goes upstream, too (S4.3, S4.5).
+    """
+    for key, copy in kept.views[policy.downstream].items():
+        if copy.stamp is None or not copy.status:
+            continue
+        record, uid = kept.records.get(key, Record()), copy.stamp.upstream_uid
+        record = replace(record if record.upstream_uid == uid else Record(upstream_uid=uid), had_status=True)
+        kept.records[key] = record
+        context.store.put_record(policy.resource, key, record)
