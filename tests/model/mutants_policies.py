@@ -6,6 +6,7 @@ from crsyncer.core.pair import decide, object_calls
 from crsyncer.core.related import relate
 from crsyncer.engine.kinds.reselection import reselect
 from crsyncer.engine.pairs.outbox import Outbox
+from crsyncer.engine.related.related_first import RelatedFirst
 from tests.model.mutant import Mutant
 
 POLICY_PROMISES = (
@@ -88,6 +89,14 @@ POLICY_PROMISES = (
         "downstream.stamp is not None",
         "orphan",
         "is an orphan",
+    ),
+    Mutant(
+        "the copy of a primary does not wait for those of what it refers to",
+        RelatedFirst.delay,
+        "if not self._is_going(key) or not self.remain(key):",
+        "if True:",
+        "primaries in two places",
+        "its related copy, is there",
     ),
     Mutant(
         "what is breaking is followed",

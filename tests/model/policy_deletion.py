@@ -143,11 +143,12 @@ class DeletionJudge:
         if names.get(self._checker.name_of[uid], uid) != uid:
             return  # there is another of its name, which may need what this one needed
         original = self._original(uid)
-        waits = (
+        waits = (  # that of one that lives goes from a kind that the projection names no more: its successor needs them
             self._must_block()
+            and original is not None
+            and "deletionTimestamp" in original["metadata"]
             and not self._is_overdue(original)
             and MINE in _finalizers(original)
-            and original is not None
             and self._checker.is_selected(original)
         )
         patient = self._world.clock.now - self._left.get(uid, -_PATIENCE_SECONDS) < _PATIENCE_SECONDS

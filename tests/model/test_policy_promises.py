@@ -39,6 +39,15 @@ _OTHERS = (
         "naming": {"namespace": "copies"},
     },
 )
+_NAMED = (
+    {
+        "id": "configmaps-reference",
+        "resource": {"group": "", "resource": "configmaps"},
+        "object": {"reference": "/spec/configmaps/*"},
+        "origin": "robot",
+        "cleanup": "delete",
+    },
+)
 _BEGIN = (Step("create", ("a", 1, 1, 1, 0)), Step("wait", (20.0,)))
 HISTORIES = {
     "neighbours": (_SUBTREE, (Step("resubtree", (1,)), *_BEGIN, Step("neighbour", ("a",)), Step("report", ("a",)))),
@@ -80,6 +89,17 @@ HISTORIES = {
         (*_BEGIN, Step("report", ("a",)), Step("wait", (200.0,)), Step("lose_copy", ("a",)), Step("wait", (200.0,))),
     ),
     "orphan": (replace(_SETUP, orphans="delete"), (*_BEGIN, Step("by_hand", ("b", 0, 1)), Step("wait", (20.0,)))),
+    "primaries in two places": (
+        replace(_PROJECTED, source="robot", blocking=True, entries=_NAMED),
+        (
+            Step("put", ("configmaps", "m0", 0, 0, 0)),
+            *_BEGIN,
+            Step("project", (1,)),
+            Step("wait", (20.0,)),
+            Step("remove", ("a",)),
+            Step("wait", (200.0,)),
+        ),
+    ),
     "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
 }
 """By the names that mutants give them."""
