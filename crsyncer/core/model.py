@@ -234,6 +234,8 @@ class FinalizerRow:
     """Its grace period was over while there still was a copy (C6.4)."""
     removed: bool = False
     """It was removed; the row waits until the overdue copy has gone."""
+    place: tuple[str, ...] = ()
+    """The objects among which it is there: group, version and plural; empty: an earlier version has not noted that."""
 
 
 class Proof(StrEnum):

@@ -72,7 +72,9 @@ def put_everything(store: SqliteStore) -> Loaded:
     loaded.pending[key(1)] = FULL_PENDING
     store.put_tombstone(GOALS, Key("", "x"), Tombstone("u", 1.5))
     loaded.tombstones[Key("", "x")] = Tombstone("u", 1.5)
-    waiting = FinalizerRow("u", "x/robot-r1", "cloud", since=2.5, attempts=1, error="no", overdue=True)
+    waiting = FinalizerRow(
+        "u", "x/robot-r1", "cloud", since=2.5, attempts=1, error="no", overdue=True, place=("g", "v1", "goals")
+    )
     for where in (key(1), Key("", "x")):
         store.put_finalizer(GOALS, where, waiting)
         loaded.finalizers[where] = waiting

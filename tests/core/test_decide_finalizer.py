@@ -44,7 +44,7 @@ class Case(NamedTuple):
     """"absent" or "unseen"; or of the object: "bare" or "kept", "dying bare", "dying kept", "another"."""
     freshness: Freshness
     row: str
-    """"", or what the outbox has: "kept", "waits", "removed", "old name", "old side"."""
+    """"", or what the outbox has: "kept", "waits", "removed", "old name"."""
     copy: str
     """"seen", "absent", "unseen", "not ours"."""
     status: str
@@ -64,7 +64,7 @@ class Case(NamedTuple):
 
     @property
     def has_row(self) -> bool:
-        return self.row in ("kept", "waits", "old name", "old side")
+        return self.row in ("kept", "waits", "old name")
 
 
 def observation(case: Case) -> Observation:
@@ -91,7 +91,6 @@ def row(case: Case) -> FinalizerRow | None:
         "waits": replace(kept, since=5.0),
         "removed": replace(kept, removed=True, overdue=True),
         "old name": replace(kept, name="crsyncer.cloudrobotics.com/robot-former"),
-        "old side": replace(kept, side="robot"),
     }[case.row]
 
 
@@ -118,7 +117,7 @@ Then = FinalizerAction | Callable[[Case], FinalizerAction | None] | None
 REMOVE = RemoveFinalizer("u-1")
 TABLE: list[tuple[str, Callable[[Case], bool], Then]] = [
     ("C6.4", lambda c: c.row == "removed" and c.copy_gone, ForgetFinalizer()),
-    ("C6.3: a robot was renamed", lambda c: c.row in ("old name", "old side"), REMOVE),
+    ("C6.3: a robot was renamed", lambda c: c.row == "old name", REMOVE),
     ("C6.3: no label", lambda c: c.has_row and c.upstream == "absent", REMOVE),
     ("C6.3: decided before", lambda c: c.row == "waits" and c.upstream == "unseen", REMOVE),
     ("S7.1", lambda c: not c.seen, None),
@@ -151,7 +150,7 @@ def test_C6_the_finalizer_is_decided_as_the_table_says():
         (True, False),
         ("absent", "unseen", "bare", "kept", "dying bare", "dying kept", "another"),
         (Freshness.STORED, Freshness.CONFIRMED),
-        ("", "kept", "waits", "removed", "old name", "old side"),
+        ("", "kept", "waits", "removed", "old name"),
         ("seen", "absent", "unseen", "not ours"),
         ("", "own", "of another"),
         (False, True),

@@ -22,7 +22,7 @@ FROM_CLUSTER: Json = {"namespace": "home"}
 
 @contextmanager
 def projected(
-    source: str = "cloud",
+    source: str | None = "cloud",
     *,
     projection: Mapping[str, Any] | None = None,
     cloud: Mapping[str, Any] | None = None,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crsyncer.ports import Reply
-from tests.model.policies import apply_policy, serve_policies
+from tests.model.policies import apply_policy, delete_policy, serve_policies
 from tests.model.projected import FLEET, PROJECTION, TASKS, projected
 from tests.model.world import World
 from tests.system.bed import crd
@@ -80,3 +80,21 @@ def test_S4_3_S4_5_what_goes_from_a_status_as_its_part_is_named_goes_upstream_to
             world.start()
         world.settle()
         assert world.cloud.objects()["a"].get("status") == left
+
+
+def test_C6_3_C7_a_finalizer_is_looked_for_where_it_was_put_whatever_the_kind_has_become() -> None:
+    with projected(source=None, spec=BLOCKING | {"specSource": "cloud"}) as world:
+        world.cloud.create("a", kind=TASKS, spec={"x": 1})
+        world.start()
+        world.settle()
+        world.cut("cloud")
+        apply_policy(world.robot, projection=PROJECTION, specSource="robot", **BLOCKING)
+        world.pass_time(30)
+        world.robot.create("b", spec={"x": 1})
+        world.pass_time(30)
+        delete_policy(world.robot)
+        world.pass_time(30)
+        world.mend("cloud")
+        world.pass_time(120)
+        assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
+        assert not world.robot.objects()["b"]["metadata"].get("finalizers")

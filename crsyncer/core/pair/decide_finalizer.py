@@ -54,8 +54,7 @@ def decide_finalizer(
 
     upstream's object                    what else                                  do
     any                                  removed, and the overdue copy has gone     forget the row       C6.4
-    any                                  the row is of another finalizer of ours,   remove that          C6.3
-                                         or of what is downstream now
+    any                                  the row is of another finalizer of ours    remove that          C6.3
     seen, is not the row's               it is confirmed                            forget the row       C6.2
     not seen, has or may have it         absent, or its removal waits already       remove               C6.3 (label)
     seen, has it                         blocking has ended                         remove               C6.3
@@ -78,7 +77,7 @@ def decide_finalizer(
         if copy_gone:
             return ForgetFinalizer()
         row = None
-    if row is not None and (row.name, row.side) != (policy.finalizer, policy.upstream):
+    if row is not None and row.name != policy.finalizer:
         return RemoveFinalizer(row.upstream_uid)
     if not isinstance(up, View):
         if row is not None and (up is Gap.ABSENT or row.since):

@@ -33,6 +33,7 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
     text, place = (stored, None) if isinstance(stored, str) else stored  # an earlier version knew no place
     texts = {text, *(cursor.fingerprint for cursor in loaded.cursors.values())}
     formers = {found for each in texts if (found := Fingerprint.parse(each)) is not None} - {wanted}
+    hand_over(policy, loaded.finalizers, store)
     if formers:
         if not all(map(wanted.is_in_the_same_places, formers)):
             _forget_missing_kind(policy, context)
@@ -100,13 +101,13 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
         connection = context.connections[side]
         connection.history.remember(cursor, connection.history_identity)
     tombstones = {key: each for key, each in loaded.tombstones.items() if same_objects or (each.held and same_places)}
-    finalizers = {key: row for key, row in loaded.finalizers.items() if not hand_over(policy, key, row, store)}
-    kept = Loaded(pending=loaded.pending if same_status else {}, tombstones=tombstones, finalizers=finalizers)
+    pending = loaded.pending if same_status else {}
+    kept = Loaded(pending=pending, tombstones=tombstones, finalizers=loaded.finalizers)
     if not same_copies:
         store.forget_kind(resource, keep_outbox=same_status)
         for key, tombstone in tombstones.items():
             store.put_tombstone(resource, key, tombstone)
-        for key, row in finalizers.items():
+        for key, row in kept.finalizers.items():
             store.put_finalizer(resource, key, row)
         return kept
     if same_places:
@@ -155,8 +156,6 @@ def _forget_others(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: En
         store.put_pending(resource, key, None)
     for key in loaded.tombstones.keys() - kept.tombstones.keys():
         store.put_tombstone(resource, key, None)
-    for key in loaded.finalizers.keys() - kept.finalizers.keys():
-        store.put_finalizer(resource, key, None)
 
 
 async def _review_copies(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: EngineContext) -> None:

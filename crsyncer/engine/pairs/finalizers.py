@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import FinalizerRow, Gap, Json, Key, Side
+from crsyncer.core.model import FinalizerRow, Gap, Json, Key
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.decide import has_no_copy
 from crsyncer.core.pair.decide_finalizer import (
@@ -23,7 +23,7 @@ from crsyncer.core.pair.finalizer_calls import KeptObject, add_finalizer, remove
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.pairs.unseen_finalizers import ask, remember_kind, remove_unseen
+from crsyncer.engine.pairs.unseen_finalizers import ask, place_of, remember, remove_unseen
 from crsyncer.errors import Conflict, Never, NotAllowed, SyncError
 
 _SOONEST_SECONDS = 0.5
@@ -53,7 +53,7 @@ class Finalizers:
         self._creating = creating
         self._refused_for = refused_for
         self._related_remain = related_remain
-        remember_kind(policy, context.store)
+        remember(policy.resource, context.store)
 
     def consider(self, key: Key) -> FinalizerAction | None:
         """What has to be done now; the row that says so is in the outbox."""
@@ -148,18 +148,16 @@ class Finalizers:
         self._record(key, Action.FINALIZED, "C6.1")
 
     async def _remove(self, key: Key) -> None:
-        row = self._cache.finalizers[key]
-        side, sensitive = Side(row.side), self._policy.sensitive
-        connection, objects = self._context.connections[side], object_calls.collection(self._policy, side, "")
+        row, sensitive = self._cache.finalizers[key], self._policy.sensitive
         try:
             metadata = await self._metadata(key, row)
             if metadata is None:
-                searches = self._context.finalizer_searches
-                await remove_unseen(connection, objects, key, row, searches=searches, sensitive=sensitive)
+                await remove_unseen(key, row, self._context, sensitive=sensitive)
             else:  # the patch fails where the list has changed since
                 kept = KeptObject(key, row.upstream_uid, tuple(metadata["finalizers"]), None)
+                objects = object_calls.collection(self._policy, self._policy.upstream, "")
                 call = remove_finalizer(objects, kept, row.name)
-                await ask(connection, call, sensitive=sensitive, expected=(404,))
+                await ask(self._connection, call, sensitive=sensitive, expected=(404,))
         except SyncError as error:
             now = self._cache.finalizers.get(key)
             if now is not None:
@@ -215,7 +213,8 @@ class Finalizers:
         if former is not None and former.upstream_uid == uid and not former.removed:
             return former
         late = former is not None and former.overdue
-        return FinalizerRow(uid, self._policy.finalizer, self._policy.upstream.value, overdue=late)
+        side, place = self._policy.upstream.value, place_of(self._policy, self._policy.upstream)
+        return FinalizerRow(uid, self._policy.finalizer, side, overdue=late, place=place)
 
     def _record(self, key: Key, action: Action, rule: str) -> None:
         self._context.recorder.record(Fact(self._policy.upstream, self._policy.resource, key, action, rule))

@@ -13,28 +13,21 @@ from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.requests.answers import causes_of, judge
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
 from crsyncer.errors import NotServed, SyncError
 from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 
 KINDS = "finalizers"
-"""Under which name the store keeps the kinds with finalizers of ours: group, version and plural where they are."""
+"""Under which name the store keeps the kinds of which it may have rows."""
 
 
-async def remove_unseen(
-    connection: Connection,
-    objects: Collection,
-    key: Key,
-    row: FinalizerRow,
-    *,
-    searches: FinalizerSearches,
-    sensitive: bool = True,
-) -> None:
+async def remove_unseen(key: Key, row: FinalizerRow, context: EngineContext, *, sensitive: bool = True) -> None:
     """Remove a finalizer from wherever it is in an object's list, or find that it is not there (C6.2).
 
     Raises SyncError where it may still be there. Whether the objects of a kind that is gone are Secrets is not known.
     """
+    connection, objects = context.connections[Side(row.side)], Collection(*row.place)
+    searches = context.finalizer_searches
     for place in searches.places(row):
         call = remove_finalizer_at(objects, key, row.upstream_uid, name=row.name, place=place)
         reply = await ask(connection, call, sensitive=sensitive, expected=(404, 422))
@@ -60,34 +53,33 @@ async def ask(connection: Connection, call: Call, *, sensitive: bool, expected: 
     return reply
 
 
-def remember_kind(policy: KindPolicy, store: Store) -> None:
-    """Objects of a kind have finalizers of ours, or soon will: also once it is not synced any more (C6.3)."""
-    known = store.get_meta(KINDS) or {}
-    endpoint = policy.endpoint(policy.upstream)
-    place = [endpoint.group, endpoint.version, endpoint.plural]
-    if known.get(policy.resource) != place:
-        store.put_meta(KINDS, {**known, policy.resource: place})
+def remember(resource: str, store: Store) -> None:
+    """There may be rows of a kind, or soon will be: also once it is not synced any more (C6.3)."""
+    known = store.get_meta(KINDS) or ()
+    if resource not in known:
+        store.put_meta(KINDS, [*known, resource])
 
 
-def hand_over(policy: KindPolicy, key: Key, row: FinalizerRow, store: Store) -> bool:
-    """Hand a row over to `Removals` if it is about an object that the kind does not mean any more in the cloud (C7).
-
-    Whether it is.
-    """
-    known = store.get_meta(KINDS) or {}
-    place, endpoint = known.get(policy.resource), policy.endpoint(Side(row.side))
-    if place is None or row.side == Side.ROBOT or _collection(policy.resource, place).resource == endpoint.resource:
-        return False
-    former = f"{policy.resource}@{_collection(policy.resource, place).resource}"
-    store.put_meta(KINDS, {**known, former: place})
-    store.put_finalizer(former, key, row)
-    return True
+def place_of(policy: KindPolicy, side: Side) -> tuple[str, str, str]:
+    """Where the objects of a kind are on a side, as rows say it."""
+    endpoint = policy.endpoint(side)
+    return endpoint.group, endpoint.version, endpoint.plural
 
 
-def _collection(resource: str, place: list[str]) -> Collection:
-    """Where the objects of a kind are; rows of an older version do not name the plural."""
-    group, version, *plural = place
-    return Collection(group, version, *plural or [resource.partition(".")[0]])
+def hand_over(policy: KindPolicy, rows: dict[Key, FinalizerRow], store: Store) -> None:
+    """Hand over to `Removals` the rows of objects that the kind does not mean any more: by direction or projection."""
+    wanted = policy.endpoint(policy.upstream).resource
+    for key, row in list(rows.items()):
+        place = row.place or place_of(policy, Side(row.side))
+        resource = Collection(*place).resource
+        if (row.side, resource) == (policy.upstream, wanted):
+            rows[key] = replace(row, place=place_of(policy, policy.upstream))  # in another version, maybe
+        else:
+            former = f"{policy.resource}@{row.side}/{resource}"
+            remember(former, store)
+            store.put_finalizer(former, key, replace(rows.pop(key), place=place))
+        if rows.get(key) != row:
+            store.put_finalizer(policy.resource, key, rows.get(key))
 
 
 class Removals:
@@ -112,29 +104,33 @@ class Removals:
 
     def update(self, synced: Callable[[str], bool]) -> None:
         """Begin with the kinds that are not `synced` any more, and stop with those that are again."""
-        for resource, place in (self._context.store.get_meta(KINDS) or {}).items():
+        for resource in self._context.store.get_meta(KINDS) or ():
             if synced(resource):
                 task = self._tasks.pop(resource, None)
                 if task is not None:
                     task.cancel()
                     self.rows.pop(resource, None)
             elif resource not in self._tasks:
-                self._tasks[resource] = self._spawn(self._run(resource, _collection(resource, place)))
+                self._tasks[resource] = self._spawn(self._run(resource))
 
-    async def _run(self, resource: str, objects: Collection) -> None:
+    async def _run(self, resource: str) -> None:
         async with self._lock(resource):
-            loaded = await self._context.store.load(resource)
-            self.rows[resource] = loaded.finalizers
-            await remove_all(resource, objects, loaded, self._context)
-            del self.rows[resource]
-            known = self._context.store.get_meta(KINDS) or {}
-            self._context.store.put_meta(KINDS, {name: place for name, place in known.items() if name != resource})
+            store = self._context.store
+            while rows := _placed(loaded := await store.load(resource)):  # a kind may hand over more meanwhile
+                self.rows[resource] = rows
+                await remove_all(resource, rows, loaded, self._context)
+                del self.rows[resource]
+            store.put_meta(KINDS, [each for each in store.get_meta(KINDS) or () if each != resource])
             del self._tasks[resource]
 
 
-async def remove_all(resource: str, objects: Collection, loaded: Loaded, context: EngineContext) -> None:
-    """Remove all finalizers of a kind; its rows and the store are kept as they are."""
-    rows = loaded.finalizers
+def _placed(loaded: Loaded) -> dict[Key, FinalizerRow]:
+    """The rows that say where the finalizer is; a kind completes the others when it is synced again."""
+    return {key: row for key, row in loaded.finalizers.items() if row.place}
+
+
+async def remove_all(resource: str, rows: dict[Key, FinalizerRow], loaded: Loaded, context: EngineContext) -> None:
+    """Remove the finalizers of a kind; its rows and the store are kept as they are."""
 
     def note(key: Key, row: FinalizerRow | None) -> None:
         if row is None:
@@ -153,7 +149,7 @@ async def remove_all(resource: str, objects: Collection, loaded: Loaded, context
             await connection.up.wait()
             try:
                 if not row.removed:
-                    await remove_unseen(connection, objects, key, row, searches=context.finalizer_searches)
+                    await remove_unseen(key, row, context)
             except SyncError as error:
                 note(key, replace(row, attempts=row.attempts + 1, error=str(error)))
                 await connection.waits.back_off(failures)
