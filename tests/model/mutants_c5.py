@@ -9,10 +9,8 @@ from crsyncer.engine.caching.informer import Informer
 from crsyncer.engine.pairs.outcomes import Outcomes
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.engine.pairs.writer import Writer
-from crsyncer.engine.related.failing_originals import FailingOriginals
-from crsyncer.engine.related.fetch_queue import FetchQueue
-from crsyncer.engine.related.kept_copies import KeptCopies
-from crsyncer.engine.related.references import ReferenceTable
+from crsyncer.engine.related.missing_originals import MissingOriginals
+from crsyncer.engine.related.references import KeptCopies, ReferenceTable
 from crsyncer.engine.related.related_first import RelatedFirst
 from crsyncer.engine.related.related_objects import RelatedObjects
 from crsyncer.engine.related.wanted_originals import WantedOriginals
@@ -34,7 +32,7 @@ MUTANTS = (
     Mutant("every object of the kind is related", WantedOriginals.wants,
            "return bool(self._counts[key]) or", "return True or",
            noticed_by="C5_1_what_a_primary_refers_to_arrives_with_it"),
-    Mutant("what is newly referred to waits for the next list", FetchQueue.add,
+    Mutant("what is newly referred to waits for the next list", MissingOriginals.add,
            "self.wake()", "pass",
            noticed_by="C5_1_what_a_primary_refers_to_arrives_with_it"),
     Mutant("what nothing refers to any more stays", WantedOriginals._unreferred,
@@ -79,10 +77,10 @@ MUTANTS = (
     Mutant("a primary that cannot be read since the start refers to nothing", RelatedFirst.__init__,
            "wanted_of_entry.refer_as_before(entry, source[1])", "pass",
            noticed_by="C5_1_what_cannot_be_told_is_reported_and_the_primary_is_synced"),
-    Mutant("an original that cannot be read is not reported", FetchQueue.failed,
-           "self.failures[key] = error", "pass",
+    Mutant("an original that cannot be read is not reported", MissingOriginals.failed,
+           "self._unreadable[key] = error", "pass",
            noticed_by="C5_1_S9_5_an_original_that_cannot_be_read_delays_no_other_one_and_is_reported"),
-    Mutant("an original that cannot be read delays others", FetchQueue.due,
+    Mutant("an original that cannot be read delays others", MissingOriginals.due,
            "if self._due_at.get(key, now) <= now", "",
            noticed_by="C5_1_S9_5_an_original_that_cannot_be_read_delays_no_other_one_and_is_reported"),
     Mutant("any number of related copies goes that are merely not wanted any more", HoldMachine._verify,
@@ -119,7 +117,7 @@ MUTANTS = (
         "else None",
         noticed_by="C5_2_a_related_copy",
     ),
-    Mutant("a related copy without a name is not reported", FailingOriginals.check_name,
+    Mutant("a related copy without a name is not reported", MissingOriginals.check_name,
            'self._misnamed[key] = f": {error}"', "pass",
            noticed_by="C5_2_a_template_that_makes_no_name_is_reported_with_the_primary"),
     Mutant("what is wrong about an entry outlives it", RelatedObjects._forget_failures,

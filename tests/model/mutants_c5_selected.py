@@ -15,7 +15,7 @@ MUTANTS = (
            "is_synced(raw, kind.policy, side)", "True",
            noticed_by="C5_1_what_is_made_by_hand_under_the_name_of_a_copy_refers_to_nothing"),
     Mutant("what a selector newly selects is not looked for", WantedOriginals._refer,
-           "self._to_fetch.wake()", "pass",
+           "self._missing.wake()", "pass",
            noticed_by="C5_1_a_selector_selects_all_that_it_matches_in_the_namespace"),
     Mutant("an original whose labels have changed stays selected", Selections._turn,
            "keys ^= {key}", "keys |= {key}",

@@ -1,6 +1,6 @@
 """The kinds that SyncPolicies name and that have no CRD on the robot, as its discovery shows them (C1.4).
 
-Imported and made only where the robot has the CRD of SyncPolicies.
+Made only where the robot has the CRD of SyncPolicies.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Has the copies of related objects deleted before the copy of their primary (C6.3), and not before that may go (C5.4).
-
-Imported and made only where the robot has the CRD of SyncPolicies.
-"""
+"""Has related copies deleted before the copy of their primary (C6.3), and not before that may go (C5.4)."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator

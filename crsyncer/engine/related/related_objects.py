@@ -1,7 +1,4 @@
-"""Reads from the primaries which originals they refer to (C5). What follows is in `wanted_originals.py`.
-
-Imported and made only where the robot has the CRD of SyncPolicies.
-"""
+"""Reads from the primaries which originals they refer to (C5). What follows is in `wanted_originals.py`."""
 
 import logging
 from collections.abc import Callable, Collection

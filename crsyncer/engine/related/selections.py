@@ -1,7 +1,4 @@
-"""Which originals of one kind the selectors of primaries match, by their labels (C5.1).
-
-Imported and made only where the robot has the CRD of SyncPolicies.
-"""
+"""Which originals of one kind the selectors of primaries match, by their labels (C5.1)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -20,8 +17,8 @@ class Selections:
     Once the cache has all originals of a selection, it goes on having them: each event is judged by that selection
     before the cursor moves. That is stored, so after a restart nothing is listed where the watch goes on from there.
 
-    `matched(selection, key)` and `unmatched(selection, key)`: it begins or ceases to match an original.
-    `counted(selection, missing)`: it matches too many, or (with those that the cache lacks) no longer does.
+    `matched(selection, key)`: it begins to match an original. `changed(selection, missing)`: it ceases to match some,
+    matches too many, or (with those that the cache lacks) no longer does.
     """
 
     def __init__(
@@ -30,14 +27,12 @@ class Selections:
         resource: str,
         *,
         matched: Callable[[Selection, Key], None],
-        unmatched: Callable[[Selection, Key], None],
-        counted: Callable[[Selection, Set[Key]], None],
+        changed: Callable[[Selection, Set[Key]], None],
     ) -> None:
         self._store = store
         self._name = f"selected:{resource}"
         self._tell_matched = matched
-        self._tell_unmatched = unmatched
-        self._tell_counted = counted
+        self._tell_changed = changed
         self._primaries: Counter[Selection] = Counter()
         """How many primaries have each."""
         self._originals: dict[Selection, set[Key]] = {}
@@ -113,8 +108,7 @@ class Selections:
         found = self._originals.pop(selection)
         del self._primaries[selection]
         self._forget({selection.text})
-        for key in found:
-            self._tell_unmatched(selection, key)
+        self._tell_changed(selection, frozenset())
         return found
 
     # What the cache is shown
@@ -162,7 +156,10 @@ class Selections:
         """A selection matches an original, or no longer does."""
         keys = self._originals[selection]
         keys ^= {key}
-        (self._tell_matched if key in keys else self._tell_unmatched)(selection, key)
+        if key in keys:
+            self._tell_matched(selection, key)
+        else:
+            self._tell_changed(selection, frozenset())
         self._count(selection)
 
     def _count(self, selection: Selection) -> None:
@@ -171,7 +168,7 @@ class Selections:
         if is_too_large is not (selection in self._too_large):
             self._too_large ^= {selection}
             self._forget({selection.text})
-            self._tell_counted(selection, frozenset() if is_too_large else keys - self._labels.keys())
+            self._tell_changed(selection, frozenset() if is_too_large else keys - self._labels.keys())
 
     def _forget(self, texts: Set[str]) -> None:
         """The cache may lack originals that these match."""

@@ -1,9 +1,6 @@
 """Which originals of one kind primaries refer to, and what follows for that kind (C5).
 
-Which of them selectors match is in `selections.py`, how their copies are called in `copy_names.py`, and which copies
-stay although nothing refers to their originals in `kept_copies.py`.
-
-Imported and made only where the robot has the CRD of SyncPolicies.
+Which of them selectors match is in `selections.py`, what the store has of that in `references.py`.
 """
 
 import logging
@@ -19,10 +16,8 @@ from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.related.relate import NO_REFERENCES, References, Selection
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.kind import Kind
-from crsyncer.engine.related.failing_originals import FailingOriginals
-from crsyncer.engine.related.fetch_queue import FetchQueue, read_original
-from crsyncer.engine.related.kept_copies import KeptCopies
-from crsyncer.engine.related.references import ReferenceTable
+from crsyncer.engine.related.missing_originals import MissingOriginals, read_original
+from crsyncer.engine.related.references import KeptCopies, ReferenceTable
 from crsyncer.engine.related.selections import Selections
 from crsyncer.errors import NotServed, SyncError, Throttled
 
@@ -59,11 +54,8 @@ class WantedOriginals:
         """The failures that were reported."""
         self._counts: Counter[Key] = Counter()
         """How often primaries name each original."""
-        self._selections = Selections(
-            context.store, resource, matched=self._matched, unmatched=self._unmatched, counted=self._counted
-        )
-        self._to_fetch = FetchQueue()
-        self._failing = FailingOriginals(self._to_fetch)
+        self._selections = Selections(context.store, resource, matched=self._matched, changed=self._selection_changed)
+        self._missing = MissingOriginals()
         self._kept = KeptCopies(context.store, resource, is_misconfigured=is_misconfigured)
         self._runs = False
         """Whether the kind of the originals has begun to run: what it has to do before cannot be queued."""
@@ -81,8 +73,8 @@ class WantedOriginals:
 
     def is_unsure(self, key: Key) -> bool:
         """Whether it is not known if an original that the cache lacks is there, and wanted."""
-        if key in self._to_fetch or self.wants(key):
-            return key in self._to_fetch
+        if key in self._missing or self.wants(key):
+            return key in self._missing
         return key in self._kept or not self.is_complete or self._selections.may_match(key)
 
     def is_copy(self, raw: Json) -> bool:
@@ -121,7 +113,7 @@ class WantedOriginals:
 
     def _failed(self, source: Source) -> None:
         """Report what is wrong about the originals of a primary."""
-        message = self._failing.message(self.originals(source), confidential=source[0] in self.table.confidential)
+        message = self._missing.message(self.originals(source), confidential=source[0] in self.table.confidential)
         texts = [message, self._selections.failure(self.references(source).selection)]
         failure = "; ".join(filter(None, texts))
         if failure != self._reported.pop(source, ""):
@@ -138,7 +130,7 @@ class WantedOriginals:
             self._failed(source)
 
     def _check_name(self, key: Key) -> bool:
-        return self.kind is not None and self._failing.check_name(key, self.kind)
+        return self.kind is not None and self._missing.check_name(key, self.kind)
 
     def references(self, source: Source) -> References:
         """What a primary refers to by an entry."""
@@ -201,7 +193,7 @@ class WantedOriginals:
             self._unwant(key)
         if references.selection is not None:
             self._selections.add(references.selection)
-            self._to_fetch.wake()
+            self._missing.wake()
         for key in self._selections.remove(before.selection) if before.selection is not None else ():
             self._unwant(key)
         self._failed(source)
@@ -227,10 +219,7 @@ class WantedOriginals:
         if self._check_name(key):
             self._failed_for_all(selection)
 
-    def _unmatched(self, selection: Selection, _: Key) -> None:
-        self._failed_for_all(selection)
-
-    def _counted(self, selection: Selection, missing: Set[Key]) -> None:
+    def _selection_changed(self, selection: Selection, missing: Set[Key]) -> None:
         self._failed_for_all(selection)
         for key in missing:
             self._want(key)
@@ -250,7 +239,7 @@ class WantedOriginals:
         self._selections.restart(
             references.selection for references in self._references.values() if references.selection is not None
         )
-        self._failing.clear()
+        self._missing.restart()
         kind.cache.on_seen = self._copy_seen
         kind.cache.on_freshness = lambda: self._copies_changed(policy.resource, None)
         for references in self._references.values():
@@ -288,14 +277,13 @@ class WantedOriginals:
 
     def _want(self, key: Key) -> None:
         if self.kind is not None and key not in self.kind.cache.views[self.kind.policy.upstream]:
-            self._to_fetch.add(key)
+            self._missing.add(key)
 
     def _unwant(self, key: Key) -> None:
         if self.wants(key) or self.kind is None:
             return
         del self._counts[key]
-        self._to_fetch.discard(key)
-        self._failing.discard(key)
+        self._missing.forget(key)
         if not self.is_complete or self._selections.may_match(key):
             return  # `sweep` follows when all primaries are known
         self._unreferred(key)
@@ -333,9 +321,9 @@ class WantedOriginals:
         failures = 0
         while True:
             await connection.up.wait()
-            batch, needs_list = self._to_fetch.due(), self._selections.needs_list
+            batch, needs_list = self._missing.due(), self._selections.needs_list
             if not batch and not needs_list:
-                await self._to_fetch.until_due(connection.waits)
+                await self._missing.until_due(connection.waits)
                 continue
             gateway = policy.filtered and policy.upstream is Side.CLOUD  # it accepts no request for one object
             by_name = len(batch) <= _SINGLES and not needs_list and not gateway
@@ -375,23 +363,23 @@ class WantedOriginals:
             up = self._context.connections[kind.policy.upstream].up.is_set()
             if not up or isinstance(error, NotServed | Throttled):
                 raise  # it is the connection, or the kind
-            if self._to_fetch.failed(key, f" cannot be read{'' if kind.policy.sensitive else f': {error}'}"):
+            if self._missing.failed(key, f" cannot be read{'' if kind.policy.sensitive else f': {error}'}"):
                 self._failed_for(key)
 
     def _fetched(self, key: Key) -> None:
-        if self._to_fetch.discard(key):
+        if self._missing.discard(key):
             self._failed_for(key)
 
     async def _fetch_one(self, kind: Kind, key: Key) -> None:
         """Fetch one original. Raises SyncError."""
         found = await read_original(kind, key)
-        if key not in self._to_fetch:
+        if key not in self._missing:
             return  # the watch has shown it meanwhile, or nothing refers to it any more
         if found is not None:
             found[0].shown(key, found[1], None)
         self._found_out(kind, key)
 
     def _found_out(self, kind: Kind, key: Key) -> None:
-        if key in self._to_fetch:
+        if key in self._missing:
             self._fetched(key)
             kind.reconciler.enqueue(key)
