@@ -46,11 +46,11 @@ def test_a_source_is_read_without_its_status():
 
 
 def test_F3_9_a_row_is_read_of_a_replica():
-    found = row_of(stored(wanted(RENDERED), generation=4), GOALS, admitted="x")
+    found = row_of(stored(wanted(RENDERED), generation=4), GOALS, admitted=True)
     assert found is not None
     assert (found.namespace, found.name, found.uid, found.resource_version) == ("robot-r1", "dock", "u1", "11")
     assert (found.robot, found.marks.source, found.marks.number, found.keys) == ("r1", "site/dock", 1, ("spec",))
-    assert (found.labels, found.annotations, found.admitted) == (("team",), ("note",), "x")
+    assert (found.labels, found.annotations, found.admitted) == (("team",), ("note",), found.content)
     assert (found.generation, found.terminating, found.annotated) == (4, False, True)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.pointer import parse
-from crsyncer.fleet.domain.properties import Undefined, config_map_properties, expand, properties
+from crsyncer.fleet.domain.properties import Undefined, config_map_properties, expand, properties, property_of
 from crsyncer.fleet.domain.read_objects import template_source
 from crsyncer.fleet.domain.rendering import render
 from crsyncer.fleet.domain.values import Placement, Reason, RenderFailed, Rendering, Robot
@@ -144,6 +144,8 @@ def test_F4_4_what_a_property_says_is_not_expanded():
 def test_F4_4_the_config_map_comes_first_then_annotations_labels_and_the_spec():
     known = properties(ROBOT, {"zone": "b", "not-one": "x", "robotName": "forged"})
     assert known == {"zone": "b", "site": "hall", "map": "m1", "robotName": "r1"}
+    assert {name: property_of(ROBOT, {"zone": "b", "robotName": "forged"}, name) for name in known} == known
+    assert property_of(ROBOT, {}, "none") is None
 
 
 def test_properties_above_64_kib_are_refused():

@@ -12,7 +12,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.pair.project import status_with
 from crsyncer.core.reports.text import pointer_segment
-from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
+from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection, delete_options
 
 
 def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
@@ -86,13 +86,7 @@ def delete(
     policy: KindPolicy, copy: Key, uid: str, *, resource_version: str = "", propagation: str = "background"
 ) -> Call:
     """Delete the copy with this uid, in this version or ("") in any (S5.1)."""
-    conditions = {"uid": uid, "resourceVersion": resource_version}
-    options = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "preconditions": {name: value for name, value in conditions.items() if value},
-        "propagationPolicy": propagation.capitalize(),
-    }
+    options = delete_options(uid, resource_version=resource_version, propagation=propagation)
     return Call("delete", "DELETE", _copy(policy, copy), body=options, sensitive=policy.sensitive)
 
 

@@ -9,7 +9,7 @@ from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT, UPSTREAM_UID, digest
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Json, Key, Record, ReplicaMark, View
-from crsyncer.core.requests.calls import Call, Collection, discovery
+from crsyncer.core.requests.calls import Call, Collection, delete_options, discovery
 
 ROBOT_SYNC_STATES = Collection("fleet.crsyncer.cloudrobotics.com", "v1alpha1", "robotsyncstates")
 DISCOVERY = discovery(ROBOT_SYNC_STATES.group, ROBOT_SYNC_STATES.version)
@@ -122,8 +122,7 @@ def update_report(robot: str, namespace: str, spec: Json, *, metadata: Json) -> 
 
 def delete_report(robot: str, namespace: str, uid: str) -> Call:
     """Delete the report with this uid."""
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-    return Call("delete", "DELETE", f"{_path(namespace)}/{robot}", body=options)
+    return Call("delete", "DELETE", f"{_path(namespace)}/{robot}", body=delete_options(uid))
 
 
 def _path(namespace: str) -> str:

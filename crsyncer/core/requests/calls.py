@@ -161,3 +161,17 @@ def create_namespace(name: str) -> Call:
     """Create a namespace that is missing downstream (S1.7)."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     return Call("create", "POST", "/api/v1/namespaces", body=body)
+
+
+def delete_options(uid: str, *, resource_version: str = "", propagation: str = "") -> dict[str, Any]:
+    """The body of a deletion: of the object with this uid, in this version or ("") in any.
+
+    `propagation` is what becomes of its dependents: background, foreground, orphan, or "" as the server has it.
+    """
+    conditions = {"uid": uid, "resourceVersion": resource_version}
+    options: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {name: value for name, value in conditions.items() if value},
+    }
+    return options | ({"propagationPolicy": propagation.capitalize()} if propagation else {})

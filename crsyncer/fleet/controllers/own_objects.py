@@ -1,10 +1,9 @@
 """Writes the controller's own objects: Decisions and CombinedStatuses, statuses, finalizers. Raises what went wrong."""
 
 from crsyncer.core.model import Json, Key
-from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Conflict, NotLeading, SyncError
+from crsyncer.errors import Conflict
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain import fleet_calls
 
@@ -37,7 +36,7 @@ class OwnObjects:
         """Create an object, or replace it as it was seen. Raises SyncError."""
         uid, version = self._versions.get(key, ("", ""))
         call = fleet_calls.put_own(collection, body, uid=uid, resource_version=version)
-        self.seen(key, shown(await self.send(collection.resource, call)))
+        self.seen(key, (await self.send(collection.resource, call))["metadata"])
 
     async def delete(self, collection: Collection, key: Key) -> None:
         """Delete an object as it was seen; the watch shows that it is gone. Raises SyncError."""
@@ -48,20 +47,9 @@ class OwnObjects:
 
     async def send(self, resource: str, call: Call) -> Json:
         """Send a write; the body of the answer. Raises SyncError."""
-        error: SyncError | None
-        try:
-            reply = await self._state.connection.request(call)
-            error = judge(
-                reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=call.method == "PATCH"
-            )
-        except NotLeading:
-            raise
-        except SyncError as failure:
-            self._state.observer.write(resource, call.verb, type(failure).__name__)
-            raise
-        self._state.observer.write(resource, call.verb, "done" if error is None else type(error).__name__)
-        if isinstance(error, Conflict) and call.method == "DELETE":
+        sent = await self._state.send(resource, call)
+        if isinstance(sent.error, Conflict) and call.method == "DELETE":
             return {}  # it has changed or is gone, which the watch shows
-        if error is not None:
-            raise error
-        return reply.body
+        if sent.error is not None:
+            raise sent.error
+        return sent.body

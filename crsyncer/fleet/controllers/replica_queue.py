@@ -140,7 +140,8 @@ class Replicas:
             self._dispatcher.back_off(job)
         else:
             self._dispatcher.succeeded(job)
-        self.look([key])
+        if not again.written:
+            self.look([key])
 
     def look_at(self, key: ReplicaKey, when: float) -> None:
         """Look at a replica at a time, in event loop time."""

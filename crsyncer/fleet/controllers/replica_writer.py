@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol, assert_never
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.pair.revert_limit import RevertLimit
-from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
-from crsyncer.errors import Conflict, Never, NotAllowed, NotLeading, SyncError, Throttled, Unsure
-from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled, Unsure
+from crsyncer.fleet.controllers.state import FleetState, Sent
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.names import robot_namespace
 from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
@@ -46,9 +46,12 @@ class Again(NamedTuple):
     """The server asks for a pause of so many seconds."""
     after: float | None = None
     """Seconds."""
+    written: bool = False
+    """The write was carried out: what it has changed is shown by its answer, or by the watch."""
 
 
 _DONE = Again()
+_WRITTEN = Again(written=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +137,14 @@ class ReplicaWriter:
 
     async def _send(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, call: Call) -> Again:
         """Send a write and take up the answer."""
-        try:
-            reply = await self._state.connection.request(call)
-            error = _error(reply, call)
-            if error is None and call.method != "DELETE":
-                shown(reply.body)
-        except NotLeading:
-            raise
-        except SyncError as failure:
-            reply, error = None, failure
-        self._state.observer.write(key.resource, call.verb, "done" if error is None else type(error).__name__)
-        if error is None:
-            self._refused.pop(key, None)
-            if reply is not None and call.method != "DELETE":
-                self._answers().object_written(key.resource, reply.body)
-                self._note_useless(key, wanted)
-            return _DONE
-        return await self._failed(key, wanted, row, error, is_missing=_is_missing_namespace(call, reply))
+        sent = await self._state.send(key.resource, call)
+        if sent.error is not None:
+            return await self._failed(key, wanted, row, sent.error, is_missing=_is_missing_namespace(call, sent))
+        self._refused.pop(key, None)
+        if call.method != "DELETE":
+            self._answers().object_written(key.resource, sent.body)
+            self._note_useless(key, wanted)
+        return _WRITTEN
 
     def _note_useless(self, key: ReplicaKey, wanted: Wanted | None) -> None:
         """A write after which the replica is still due counts as one that somebody reverts: admission changes it."""
@@ -189,15 +183,7 @@ class ReplicaWriter:
         name = robot_namespace(wanted.robot)
         if wanted.namespace != name:
             return Again(back_off=True)
-        call = fleet_calls.create_robot_namespace(name, wanted.robot)
-        try:
-            reply = await self._state.connection.request(call)
-            error = _error(reply, call)
-        except NotLeading:
-            raise
-        except SyncError as failure:
-            error = failure
-        self._state.observer.write("namespaces", call.verb, "done" if error is None else type(error).__name__)
+        error = (await self._state.send("namespaces", fleet_calls.create_robot_namespace(name, wanted.robot))).error
         if error is None or isinstance(error, Conflict):
             return _DONE
         key = ReplicaKey(wanted.kind.resource, wanted.source_id, wanted.robot, wanted.placement.target)
@@ -260,10 +246,6 @@ def _try(wanted: Wanted, row: Row | None) -> tuple[str, str]:
     return stamp, "" if row is None else row.resource_version
 
 
-def _error(reply: Reply, call: Call) -> SyncError | None:
-    return judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=call.method == "PATCH")
-
-
-def _is_missing_namespace(call: Call, reply: Reply | None) -> bool:
+def _is_missing_namespace(call: Call, sent: Sent) -> bool:
     """A POST has no object that could be missing: a 404 is about the namespace."""
-    return call.method == "POST" and reply is not None and reply.status == HTTPStatus.NOT_FOUND and bool(reply.body)
+    return call.method == "POST" and sent.status == HTTPStatus.NOT_FOUND and bool(sent.body)

@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from crsyncer.core.content.mutation import Expressions
-from crsyncer.core.model import Key
+from crsyncer.core.model import Json, Key
+from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.calls import Call
+from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.values import ReplicaKey, SourceKey
+from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
 
 Work = ReplicaKey | SourceKey | Key | str
@@ -33,28 +37,22 @@ class ControllerSettings:
     extra."""
 
 
-class FleetObserver(Protocol):
-    """Counts events of the runtime and the controller, for its metrics. Every call is cheap and never fails."""
-
-    def relist(self, connection: str, resource: str, reason: str) -> None:
-        """A full list was started."""
-        ...
-
-    def resume(self, connection: str, resource: str) -> None:
-        """A watch went on from a cursor."""
-        ...
-
-    def event(self, connection: str, resource: str, event_type: str) -> None:
-        """A watch delivered an event."""
-        ...
-
-    def reconnect(self, connection: str, reason: str) -> None:
-        """A lost connection stands again."""
-        ...
+class FleetObserver(Observer, Protocol):
+    """Counts writes as well."""
 
     def write(self, resource: str, verb: str, result: str) -> None:
         """A write was answered; `result`: done, or the name of the error."""
         ...
+
+
+class Sent(NamedTuple):
+    """What became of a write. `error` is None where it was carried out."""
+
+    error: SyncError | None
+    body: Json
+    """Of the answer; {} where none came."""
+    status: int = 0
+    """HTTP."""
 
 
 @dataclass(slots=True)
@@ -71,6 +69,23 @@ class FleetState:
     def __post_init__(self) -> None:
         self.fleet = Fleet(home=self.settings.namespace)
         self.losses = Losses(self.fleet)
+
+    async def send(self, resource: str, call: Call) -> Sent:
+        """Send a write and count what became of it. Raises NotLeading where this process may not write any more."""
+        reply = None
+        try:
+            reply = await self.connection.request(call)
+            error = judge(
+                reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=call.method == "PATCH"
+            )
+            if error is None and call.method != "DELETE":
+                shown(reply.body)
+        except NotLeading:
+            raise
+        except SyncError as failure:
+            error = failure
+        self.observer.write(resource, call.verb, "done" if error is None else type(error).__name__)
+        return Sent(error, {}) if reply is None else Sent(error, reply.body, reply.status)
 
     @property
     def now(self) -> float:

@@ -305,14 +305,17 @@ class Fleet:
         """The API server's answer to a write of ours: its content is what the server made of it (F3.5)."""
         place, metadata = key_of(raw), raw["metadata"]
         if not self.is_seen(resource, place, metadata):
-            row = row_of(raw, resource)
-            return Change() if row is None else self._keep(replace(row, admitted=row.content), resource)
+            row = row_of(raw, resource, admitted=True)
+            return Change() if row is None else self._keep(row, resource)
         key = self._places[resource][place]
         old = self.rows[key]
-        if old.resource_version == metadata["resourceVersion"]:
-            self.rows[key] = replace(old, admitted=old.content)
-        elif (row := row_of(raw, resource)) is not None and row.marks.number == old.marks.number:
-            self.rows[key] = replace(old, admitted=row.content)  # somebody has changed it since
+        content = old.content
+        if old.resource_version != metadata["resourceVersion"]:  # somebody has changed it since
+            row = row_of(raw, resource)
+            content = old.admitted if row is None or row.marks.number != old.marks.number else row.content
+        if old.admitted == content:
+            return Change()
+        self.rows[key] = replace(old, admitted=content)
         return Change(keys={key})
 
     def _row_shown(self, raw: Json, row: Row, resource: str) -> Change:

@@ -5,7 +5,7 @@ from typing import Any
 
 from crsyncer.core.content.annotations import OURS
 from crsyncer.core.model import Json, Key
-from crsyncer.core.requests.calls import JSON, JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
+from crsyncer.core.requests.calls import JSON, JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection, delete_options
 from crsyncer.fleet.domain.values import (
     GROUP,
     PLACEMENT_FINALIZER,
@@ -153,12 +153,7 @@ def _patch(path: str, operations: list[Any], *, accept: str = JSON, sensitive: b
 
 
 def _delete(path: str, uid: str, resource_version: str, *, sensitive: bool = False) -> Call:
-    options = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "preconditions": {"uid": uid, "resourceVersion": resource_version},
-        "propagationPolicy": "Background",
-    }
+    options = delete_options(uid, resource_version=resource_version, propagation="background")
     return Call("delete", "DELETE", path, body=options, sensitive=sensitive, timeout=WRITE_SECONDS)
 
 

@@ -36,9 +36,22 @@ def config_map_properties(raw: Json) -> dict[str, str]:
 
 def properties(robot: Robot, config_map: Properties) -> dict[str, str]:
     """All properties of a robot: of its ConfigMap, then its annotations, its labels, the strings of its spec."""
-    sources = (robot.fields, robot.labels, robot.annotations, config_map)
-    found = {name: text for source in sources for name, text in _identifiers(source).items()}
+    found = {
+        name: text for source in reversed(_sources(robot, config_map)) for name, text in _identifiers(source).items()
+    }
     return found | {ROBOT_NAME: robot.name}
+
+
+def property_of(robot: Robot, config_map: Properties, name: str) -> str | None:
+    """The property of this name, which is an identifier; None: the robot has none."""
+    if name == ROBOT_NAME:
+        return robot.name
+    return next((text for source in _sources(robot, config_map) if isinstance(text := source.get(name), str)), None)
+
+
+def _sources(robot: Robot, config_map: Properties) -> tuple[Properties, ...]:
+    """Where properties come from; the first wins."""
+    return config_map, robot.annotations, robot.labels, robot.fields
 
 
 def _identifiers(texts: Mapping[str, Any]) -> dict[str, str]:

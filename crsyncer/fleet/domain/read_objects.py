@@ -88,8 +88,11 @@ def template_source(placement: Placement, template: TemplateSource) -> Source:
     return Source(key, placement.uid, body, terminating=placement.terminating)
 
 
-def row_of(raw: Json, resource: str, *, admitted: str = "") -> Row | None:
-    """A replica: both marks, and the name that F3.1 makes of them; None: anything else."""
+def row_of(raw: Json, resource: str, *, admitted: bool = False) -> Row | None:
+    """A replica: both marks, and the name that F3.1 makes of them; None: anything else.
+
+    `admitted`: the server made this of our latest write (F3.5).
+    """
     metadata = raw["metadata"]
     marks = read_marks(raw)
     robot = _texts(metadata, "labels").get(ROBOT_LABEL, "")
@@ -99,6 +102,7 @@ def row_of(raw: Json, resource: str, *, admitted: str = "") -> Row | None:
     own_labels = tuple(intern(key) for key in marks.labels if key in labels)
     own_annotations = tuple(intern(key) for key in marks.annotations if key in annotations)
     keys = tuple(intern(key) for key in raw if key not in ("apiVersion", "kind", "metadata", "status"))
+    content = owned_content(raw, marks.labels, marks.annotations)
     return Row(
         namespace=intern(metadata.get("namespace") or ""),
         name=intern(metadata["name"]),
@@ -106,11 +110,11 @@ def row_of(raw: Json, resource: str, *, admitted: str = "") -> Row | None:
         resource_version=metadata["resourceVersion"],
         robot=intern(robot),
         marks=marks,
-        content=owned_content(raw, marks.labels, marks.annotations),
+        content=content,
         keys=keys,
         labels=own_labels,
         annotations=own_annotations,
-        admitted=admitted,
+        admitted=content if admitted else "",
         generation=metadata.get("generation") or 0,
         terminating=metadata.get("deletionTimestamp") is not None,
     )

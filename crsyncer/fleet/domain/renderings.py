@@ -6,7 +6,7 @@ from typing import NamedTuple
 from crsyncer.core.content.pointer import Pointer
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.properties import Properties, Undefined, properties
+from crsyncer.fleet.domain.properties import Properties, Undefined, properties, property_of
 from crsyncer.fleet.domain.read_objects import strip_of
 from crsyncer.fleet.domain.rendering import render
 from crsyncer.fleet.domain.values import Placement, Property, Reason, RenderFailed, Rendering, Robot, Source
@@ -96,7 +96,7 @@ class Renderings:
             known = self._config_maps.get(robot.name, {})
             if isinstance(known, Undefined):
                 return self._render(placement, source, robot, known)
-            alike, kept = (alike, _used(placement, properties(robot, known))), self._recent
+            alike, kept = (alike, _used(placement, robot, known)), self._recent
         strips = self._by_kind.get(source.key.resource, ())
         made = kept.pop(place := (placement.text, source.key, alike), None)
         if made is None or made.source is not source or made.placement is not placement or made.strips is not strips:
@@ -129,9 +129,9 @@ def uses_properties(placement: Placement) -> bool:
     return placement.expand or any(isinstance(step.verb, Property) for step in steps)
 
 
-def _used(placement: Placement, known: Properties) -> Hashable:
+def _used(placement: Placement, robot: Robot, config_map: Properties) -> Hashable:
     """The properties that renderings of a placement depend on; with `expand` any of them may be used."""
     if placement.expand:
-        return frozenset(known.items())
+        return frozenset(properties(robot, config_map).items())
     steps = (step for override in placement.overrides for step in override.steps)
-    return tuple(known.get(step.verb.name) for step in steps if isinstance(step.verb, Property))
+    return tuple(property_of(robot, config_map, step.verb.name) for step in steps if isinstance(step.verb, Property))
