@@ -329,6 +329,14 @@ def test_F5_2_a_hold_outlives_the_leader_whatever_its_number(holds, reason):
     assert world.held() == ({} if reason is None else {"uid-all": (reason, 1)})
 
 
+@pytest.mark.parametrize("reasons", [["KindNotServed"], ["SourcesLost", "Restored"]])
+def test_F5_2_a_hold_of_what_could_not_be_seen_outlives_leader_and_placement(reasons):
+    world = World()
+    status = {"holds": [{"reason": reason} for reason in reasons]}
+    restarted(world, {**raw_placement(robotSelectors=[{}], terminating=True), "status": status})
+    assert world.held() == {"uid-all": (reasons[-1], 10)}
+
+
 def test_F5_2_at_a_start_a_placement_that_is_gone_is_held():
     world = World()
     world.fleet.placement_gone("site", "all")

@@ -100,8 +100,8 @@ class Losses:
         for key in found:
             placement = self._placement(key)
             shown = None if placement is None else _shown(placement)
-            if shown is not None:
-                self._held.setdefault(key, shown)
+            if shown is not None and (shown not in _MASS or key not in self._held):
+                self._held[key] = shown
 
     def unlisted(self, resource: str) -> None:
         """A kind is about to be listed from the beginning: what is missing counts from when that is done."""
@@ -332,9 +332,10 @@ def _now(placement: Placement | None) -> Removal:
 
 
 def _shown(placement: Placement) -> Why | None:
-    """The reason of the first hold that a placement shows."""
+    """The reason of the holds that a placement shows: one that the deletion of the placement does not end, if any."""
     shown = placement.status.get("holds")
     if not isinstance(shown, list) or not shown:
         return None
-    reason = shown[0].get("reason") if isinstance(shown[0], dict) else None
-    return next((why for why in Why if why == reason), Why.ROBOTS_LOST)
+    reasons = [each.get("reason") for each in shown if isinstance(each, dict)]
+    found = [why for why in Why if why in reasons]
+    return min(found, key=lambda why: why in _MASS, default=Why.ROBOTS_LOST)
