@@ -87,8 +87,12 @@ def _put(path: Path, text: str) -> bool:
     if read_text(path) == text:
         return False
     new = path.with_name(f".{path.name}.new")
-    _write(new, text)
-    new.replace(path)
+    try:
+        _write(new, text)
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)  # half of a file, where the disk is full
+        raise
     return True
 
 

@@ -247,14 +247,19 @@ def test_G2_1_a_new_key_is_taken_up_after_a_token_was_refused_and_old_streams_go
     stays.close()
 
 
-def test_G4_1_a_bad_certificate_or_configuration_changes_nothing_and_is_told(shards: Shards):
+def test_G4_1_a_bad_certificate_changes_nothing_and_is_told(shards: Shards):
+    """Garbage; one that has expired; one that another key belongs to."""
     good = shards.door.certificate.read_text()
-    shards.door.certificate.write_text("garbage")
-    shards.wait_reasons("BadFile")
-    shards.wait_reaches("r1", "root")
-    assert (shards.door.directory / "certificate.pem").read_text() != "garbage"
-    shards.door.certificate.write_text(good)
-    shards.wait_reasons()
+    shards.door.renew_certificate(days=-1)
+    expired = shards.door.certificate.read_text()
+    key = expired.index("-----BEGIN PRIVATE KEY")
+    for bad in ("garbage", expired, good[: good.index("-----BEGIN PRIVATE KEY")] + expired[key:]):
+        shards.door.certificate.write_text(bad)
+        shards.wait_reasons("BadFile")
+        shards.wait_reaches("r1", "root")
+        assert (shards.door.directory / "certificate.pem").read_text() == good
+        shards.door.certificate.write_text(good)
+        shards.wait_reasons()
 
 
 def test_the_upkeep_starts_before_haproxy_and_takes_up_settings_that_can_be_used(shards: Shards, tmp_path: Path):
