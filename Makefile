@@ -59,8 +59,9 @@ bench: $(STAMP) ## measure everything that the design promises; prints a table, 
 rules: $(STAMP) ## each numbered rule and the tests that show it, on virtual time or on real planes; fails when none does
 	@$(BIN)/python -m tests.rules
 
-deb: $(STAMP) ## the Debian package with its own Python, dist/crsyncer_*.deb (ARCH=arm64; wants apt-get and dpkg-deb)
+deb: $(STAMP) ## the Debian packages of agent and door, dist/crsyncer*.deb (ARCH=arm64; wants apt-get and dpkg-deb)
 	@packaging/deb.sh $(ARCH)
+	@packaging/door-deb.sh
 
 image: deb ## the container image of that package, dist/crsyncer-image_*.tar (ARCH=arm64; wants podman)
 	@packaging/image.sh $(ARCH)
@@ -69,7 +70,8 @@ release: image ## both, with the list of their components (SBOM), release notes 
 	@packaging/release.sh
 
 packages: image ## boots machines and containers with them (as root, with systemd-nspawn, mmdebstrap, podman)
-	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -m nightly tests/delivery/test_packages_booted.py $(ARGS)
+	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -m nightly tests/delivery/test_packages_booted.py \
+	  tests/delivery/test_door_booted.py $(ARGS)
 
 format: $(STAMP) ## rewrite the sources in the one format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -1,7 +1,9 @@
 #!/bin/sh
 # Usage: image.sh [ARCHITECTURE]
-# Builds dist/crsyncer-image_VERSION_ARCHITECTURE.tar from dist/crsyncer_VERSION_ARCHITECTURE.deb with podman, for
-# `podman load` and `k3s ctr images import`. Nothing is pulled, and nothing of the image is run.
+# Builds from dist/crsyncer_VERSION_ARCHITECTURE.deb with podman, for `podman load` and `k3s ctr images import`:
+# - dist/crsyncer-image_VERSION_ARCHITECTURE.tar, for agent and fleet controller;
+# - dist/crsyncer-door-image_VERSION_ARCHITECTURE.tar, the same with HAProxy on top, for the front door.
+# Nothing is pulled, and nothing of the images is run.
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -24,7 +26,26 @@ rm -rf "$root/etc/crsyncer" "$root/usr/lib/systemd" "$root/usr/lib/sysusers.d" "
 find "$root/usr/bin" -type f -not -name crsyncer -delete
 rm -f "$root"/usr/lib/*/ossl-modules/legacy.so
 
-podman build --quiet --format docker --platform "linux/$arch" --timestamp "$(git log -1 --format=%ct)" \
-    --label "org.opencontainers.image.version=$version" --tag "crsyncer:$version" --file packaging/Containerfile "$work"
-rm -f "dist/crsyncer-image_${version}_$arch.tar"
-podman save --quiet --format docker-archive --output "dist/crsyncer-image_${version}_$arch.tar" "crsyncer:$version"
+# build NAME CONTAINERFILE DIRECTORY [OPTION...]
+build() {
+    name=$1 file=packaging/$2 directory=$3
+    shift 3
+    podman build --quiet --format docker --platform "linux/$arch" --timestamp "$(git log -1 --format=%ct)" \
+        --label "org.opencontainers.image.version=$version" "$@" --tag "$name:$version" --file "$file" "$directory"
+    archive=dist/$name-image_${version}_$arch.tar
+    rm -f "$archive"
+    podman save --quiet --format docker-archive --output "$archive" "$name:$version"
+}
+build crsyncer Containerfile "$work"
+
+# HAProxy and the libraries that the agent's image lacks.
+packaging/unpack-debian.sh "$arch" "$work/debian" haproxy libcap2 libcrypt1 libgcrypt20 libgpg-error0 liblua5.3-0 \
+    liblz4-1 libopentracing-c-wrapper0 libopentracing1 libpcre2-8-0 libsystemd0 libzstd1
+haproxy=$work/door/haproxy
+install -D -t "$haproxy/usr/sbin" "$work/debian/usr/sbin/haproxy"
+install -D -m 644 -t "$haproxy/usr/share/doc/haproxy" "$work/debian/usr/share/doc/haproxy/copyright"
+for folder in "$work"/debian/lib/*-linux-gnu "$work"/debian/usr/lib/*-linux-gnu; do
+    mkdir -p "$haproxy/${folder#"$work/debian/"}"
+    find "$folder" -maxdepth 1 -name '*.so.*' -exec cp -a -t "$haproxy/${folder#"$work/debian/"}" {} +
+done
+build crsyncer-door Containerfile.door "$work/door" --build-arg "VERSION=$version"

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,10 @@ class Machine:
         new.chmod(mode)
         new.rename(file)
 
+    def proc(self, pid: str) -> Path:
+        """What the kernel tells of one of its processes, by the number that it has there."""
+        return Path(f"/proc/{self._leader()}/root/proc/{pid}")
+
     def end(self) -> None:
         """Power it off."""
         if self._nspawn is None:
@@ -117,8 +122,8 @@ class Machine:
         return Path(f"/proc/{pid}/task/{pid}/children").read_text().strip()
 
 
-def make_machine(distribution: str, directory: Path) -> Machine:
-    """A new machine; its packages are downloaded once. Skips the test where a tool or a key is missing."""
+def make_machine(distribution: str, directory: Path, *, packages: Sequence[str] = ()) -> Machine:
+    """A new machine, with more packages; all are downloaded once. Skips the test where a tool or a key is missing."""
     for tool in ("mmdebstrap", "systemd-nspawn", "nsenter"):
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool} here: apt install mmdebstrap systemd-container")
@@ -127,11 +132,17 @@ def make_machine(distribution: str, directory: Path) -> Machine:
     sources, keys = DISTRIBUTIONS[distribution]
     if not Path(keys).exists():
         pytest.skip(f"no {keys} here to check {distribution}'s packages with")
-    archive = ROOT / f".venv/roots/{distribution}.tar"
+    archive = ROOT / f".venv/roots/{'-'.join([distribution, *packages])}.tar"
     if not archive.exists():
         archive.parent.mkdir(exist_ok=True)
         unfinished = archive.with_suffix(".new.tar")
-        make = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(_PACKAGES)}", f"--keyring={keys}"]
+        make = [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            f"--include={','.join([*_PACKAGES, *packages])}",
+            f"--keyring={keys}",
+        ]
         subprocess.run([*make, distribution, unfinished, str(sources)], check=True, timeout=1200)
         unfinished.rename(archive)
     root = directory / distribution

@@ -7,6 +7,8 @@ from pathlib import Path
 import yaml
 
 from crsyncer.adapters.config import DOOR_OPTIONS
+from crsyncer.adapters.kubeconfig import SERVICE_ACCOUNT
+from crsyncer.cli.door.door_drain import door_drain
 from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.delivery.command_line import crsyncer
@@ -55,15 +57,42 @@ def test_the_pods_are_confined_and_configured_by_settings_that_exist():
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert upkeep["restartPolicy"] == "Always", "a sidecar"
     variables = {each["name"]: each.get("value", "") for each in upkeep["env"]}
+    assert variables.items() >= {each["name"]: each["value"] for each in haproxy["env"]}.items()
     known = {variable for option in DOOR_OPTIONS.values() for variable in option.envvar or ()}
     assert set(variables) - {"POD_IP"} <= known
     assert haproxy["command"] == [
         *("haproxy", "-W", "-S", variables["CRSYNCER_DOOR_SOCKET"]),
         *("-f", f"{variables['CRSYNCER_DOOR_DIRECTORY']}/haproxy.cfg"),
     ]
-    assert variables["CRSYNCER_DOOR_BIND"] == f":{haproxy['ports'][0]['containerPort']}"
+    ports = {each["name"]: each["containerPort"] for each in haproxy["ports"]}
+    assert variables["CRSYNCER_DOOR_BIND"] == f":{ports['robots']}"
+    assert variables["CRSYNCER_DOOR_EXPORTER"] == f"$(POD_IP):{ports['exporter']}"
     mounts = {each["mountPath"] for each in haproxy["volumeMounts"]}
     assert mounts == {"/run/crsyncer-door"}, "HAProxy sees the certificate only as the upkeep has checked it"
+
+
+def test_the_account_is_the_sidecars_alone():
+    """Where Kubernetes mounts an account by itself, it does so for each container."""
+    [deployment] = manifests()["Deployment"]
+    spec = deployment["spec"]["template"]["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    [account] = [each for each in spec["volumes"] if each["name"] == "account"]
+    files = [source[kind] for source in account["projected"]["sources"] for kind in source]
+    names = {item["path"] for each in files for item in each.get("items", [each])}
+    assert names == {"token", "ca.crt", "namespace"}
+    [mount] = [each for each in spec["initContainers"][0]["volumeMounts"] if each["name"] == "account"]
+    assert mount["mountPath"] == str(SERVICE_ACCOUNT)
+    assert "account" not in [each["name"] for each in spec["containers"][0]["volumeMounts"]]
+
+
+def test_G6_before_haproxy_ends_its_robots_leave_one_after_the_other():
+    [deployment] = manifests()["Deployment"]
+    spec = deployment["spec"]["template"]["spec"]
+    program, *words = spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    assert (program, words[:2]) == ("crsyncer", ["door", "drain"])
+    taken = door_drain.make_context("drain", words[2:]).params
+    assert (taken["seconds"], taken["grace"]) == (30, 5)
+    assert spec["terminationGracePeriodSeconds"] > taken["seconds"] + taken["grace"] + 10
 
 
 def test_only_robots_reach_haproxy_and_only_monitoring_the_metrics():
@@ -72,9 +101,14 @@ def test_only_robots_reach_haproxy_and_only_monitoring_the_metrics():
     robots, metrics = policy["spec"]["ingress"]
     assert robots == {"ports": [{"port": 8443, "protocol": "TCP"}]}
     assert metrics["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    assert [each["port"] for each in metrics["ports"]] == [9466, 8404]
     services = {each["metadata"]["name"]: each["spec"] for each in found["Service"]}
-    assert [each["targetPort"] for each in services["crsyncer-door"]["ports"]] == ["robots"]
-    assert "type" not in services["crsyncer-door-metrics"]
+    assert [each["targetPort"] for each in services.pop("crsyncer-door")["ports"]] == ["robots"]
+    assert {name: [each["port"] for each in spec["ports"]] for name, spec in services.items()} == {
+        "crsyncer-door-metrics": [9466],
+        "crsyncer-door-haproxy-metrics": [8404],
+    }
+    assert not any("type" in spec for spec in services.values())
 
 
 async def test_a_real_api_server_takes_every_object_and_admits_the_pods_as_restricted(sandbox: Sandbox):

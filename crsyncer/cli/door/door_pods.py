@@ -10,10 +10,18 @@ NAME = "crsyncer-door"
 CERTIFICATE_SECRET = NAME
 _SHARDS_SECRET = f"{NAME}-shards"
 _USER = 65532
-_ROBOTS_PORT, _HTTP_PORT = 8443, 9466
+_ROBOTS_PORT, _HTTP_PORT, _EXPORTER_PORT = 8443, 9466, 8404
+_GRACE_SECONDS, _DRAIN_SECONDS, _LAST_SECONDS = 5, 30, 25
+"""Until robots are led elsewhere, while they leave one after the other, and what is left for both programs to end."""
 _RUN = "/run/crsyncer-door"
 _SOCKET, _DIRECTORY = f"{_RUN}/master.sock", f"{_RUN}/haproxy"
 _CERTIFICATE, _SHARDS = "/etc/crsyncer-door/certificate", "/etc/crsyncer-door/shards"
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_POD_IP: Json = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+_PLACES: tuple[Json, ...] = (
+    {"name": "CRSYNCER_DOOR_DIRECTORY", "value": _DIRECTORY},
+    {"name": "CRSYNCER_DOOR_SOCKET", "value": _SOCKET},
+)
 _SELECTOR: Json = {"matchLabels": {"app": NAME}}
 _CONFINED: Json = {
     "allowPrivilegeEscalation": False,
@@ -49,17 +57,24 @@ def pod_manifests(image: str, namespace: str) -> Iterator[Manifest]:
         },
     }
     yield Manifest("where robots connect; their addresses stay as they are, for the audit log", robots)
-    scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(_HTTP_PORT)}
-    metrics: Json = {
-        **core_object("Service", f"{NAME}-metrics", namespace, annotations=scraped),
-        "spec": {"selector": {"app": NAME}, "ports": [{"name": "http", "port": _HTTP_PORT, "targetPort": "http"}]},
-    }
-    yield Manifest("metrics of crsyncer door run", metrics)
+    yield _metrics("metrics of crsyncer door run", f"{NAME}-metrics", namespace, ("http", _HTTP_PORT))
+    yield _metrics("metrics of HAProxy", f"{NAME}-haproxy-metrics", namespace, ("exporter", _EXPORTER_PORT))
     yield Manifest(
         f"robots may connect to HAProxy, and pods in namespace {MONITORING} to the metrics; it connects to API servers"
         " alone",
         _policy(namespace),
     )
+
+
+def _metrics(about: str, name: str, namespace: str, port: tuple[str, int]) -> Manifest:
+    """A Service that Prometheus finds."""
+    scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(port[1])}
+    ports = [{"name": port[0], "port": port[1], "targetPort": port[0]}]
+    service: Json = {
+        **core_object("Service", name, namespace, annotations=scraped),
+        "spec": {"selector": {"app": NAME}, "ports": ports},
+    }
+    return Manifest(about, service)
 
 
 def _pod(image: str) -> Json:
@@ -68,9 +83,9 @@ def _pod(image: str) -> Json:
     spread = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": own}]}
     return {
         "serviceAccountName": NAME,
-        "automountServiceAccountToken": True,
+        "automountServiceAccountToken": False,
         "affinity": {"podAntiAffinity": spread},
-        "terminationGracePeriodSeconds": 30,
+        "terminationGracePeriodSeconds": _GRACE_SECONDS + _DRAIN_SECONDS + _LAST_SECONDS,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
@@ -82,6 +97,7 @@ def _pod(image: str) -> Json:
         "containers": [_haproxy(image)],
         "volumes": [
             {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
+            {"name": "account", "projected": {"sources": _account_files(), "defaultMode": 0o440}},
             {"name": "certificate", "secret": {"secretName": CERTIFICATE_SECRET, "defaultMode": 0o440}},
             {"name": "shards", "secret": {"secretName": _SHARDS_SECRET, "optional": True, "defaultMode": 0o440}},
         ],
@@ -96,12 +112,12 @@ def _upkeep(image: str) -> Json:
         "args": ["door", "run"],
         "restartPolicy": "Always",
         "env": [
-            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            _POD_IP,
             {"name": "CRSYNCER_LISTEN", "value": f"$(POD_IP):{_HTTP_PORT}"},
             {"name": "CRSYNCER_LOG_FORMAT", "value": "json"},
-            {"name": "CRSYNCER_DOOR_DIRECTORY", "value": _DIRECTORY},
-            {"name": "CRSYNCER_DOOR_SOCKET", "value": _SOCKET},
+            *_PLACES,
             {"name": "CRSYNCER_DOOR_BIND", "value": f":{_ROBOTS_PORT}"},
+            {"name": "CRSYNCER_DOOR_EXPORTER", "value": f"$(POD_IP):{_EXPORTER_PORT}"},
             {"name": "CRSYNCER_DOOR_CERTIFICATE", "value": f"{_CERTIFICATE}/tls-combined.pem"},
         ],
         "ports": [{"name": "http", "containerPort": _HTTP_PORT}],
@@ -115,19 +131,40 @@ def _upkeep(image: str) -> Json:
         "securityContext": _CONFINED,
         "volumeMounts": [
             {"name": "run", "mountPath": _RUN},
+            {"name": "account", "mountPath": _ACCOUNT, "readOnly": True},
             {"name": "certificate", "mountPath": _CERTIFICATE, "readOnly": True},
             {"name": "shards", "mountPath": _SHARDS, "readOnly": True},
         ],
     }
 
 
+def _account_files() -> list[Json]:
+    """The account as Kubernetes mounts it, for the sidecar alone: automounting would give it to HAProxy, too."""
+    authority = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    return [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+        {"configMap": authority},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+
+
 def _haproxy(image: str) -> Json:
-    """HAProxy, which has no credential but the door's key. A stream takes 52 KB (measured)."""
+    """HAProxy, which has no credential but the door's key. A stream takes 52 KB (measured).
+
+    Before it gets SIGTERM its streams are ended one after the other: HAProxy itself would end all at one moment.
+    """
+    drain = ["crsyncer", "door", "drain", "--grace", str(_GRACE_SECONDS), "--seconds", str(_DRAIN_SECONDS)]
     return {
         "name": "haproxy",
         "image": image,
         "command": ["haproxy", "-W", "-S", _SOCKET, "-f", f"{_DIRECTORY}/haproxy.cfg"],
-        "ports": [{"name": "robots", "containerPort": _ROBOTS_PORT}],
+        "env": list(_PLACES),
+        "lifecycle": {"preStop": {"exec": {"command": drain}}},
+        "ports": [
+            {"name": "robots", "containerPort": _ROBOTS_PORT},
+            {"name": "exporter", "containerPort": _EXPORTER_PORT},
+        ],
         "readinessProbe": {"tcpSocket": {"port": "robots"}},
         "resources": {
             "requests": {"cpu": "250m", "memory": "256Mi", "ephemeral-storage": "16Mi"},
@@ -144,6 +181,7 @@ def _path(path: str) -> Json:
 
 def _policy(namespace: str) -> Json:
     ports = [(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP")]
+    metrics = (_HTTP_PORT, _EXPORTER_PORT)
     monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": MONITORING}}}
     return {
         **_object("networking.k8s.io/v1", "NetworkPolicy", NAME, namespace),
@@ -152,7 +190,7 @@ def _policy(namespace: str) -> Json:
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [
                 {"ports": [{"port": _ROBOTS_PORT, "protocol": "TCP"}]},
-                {"from": [monitoring], "ports": [{"port": _HTTP_PORT, "protocol": "TCP"}]},
+                {"from": [monitoring], "ports": [{"port": each, "protocol": "TCP"} for each in metrics]},
             ],
             "egress": [{"ports": [{"port": port, "protocol": protocol} for port, protocol in ports]}],
         },
