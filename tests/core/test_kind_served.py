@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.holds.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
+from crsyncer.core.holds.kind_served import Served, is_alive, served_by_both, served_by_crd, served_in_discovery
 from tests.core.builders import endpoint
 
 GOALS = "goals.lab.example.com"
@@ -81,3 +81,19 @@ def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():
     answer = {"resources": [GOAL | {"namespaced": False, "verbs": ["create"]}]}
     assert served_in_discovery(endpoint(namespaced=False), 200, answer) is Served.YES
     assert served_in_discovery(endpoint(), 200, answer) is Served.NO
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "alive"),
+    [
+        (200, {"resources": [GOAL | {"verbs": ["create", "list"]}]}, True),
+        (200, {"resources": [GOAL | {"verbs": ["list", "watch", "delete"]}]}, False),
+        (200, {"resources": [{"name": "maps", "verbs": ["create"]}]}, False),
+        (200, {"resources": None}, False),
+        (200, {}, None),
+        (404, {}, False),
+        (403, {}, None),
+    ],
+)
+def test_S5_5a_discovery_says_whether_a_resource_is_alive_or_nothing(status, body, alive):
+    assert is_alive("goals", status, body) is alive

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
-from crsyncer.cli.fleet.stored import PLACEMENTS, STRIPS, robots_place
+from crsyncer.cli.fleet.stored import PLACEMENTS, STRIPS, dead_kinds, robots_place
 from crsyncer.cli.fleet.whole_fleet import DECISIONS
 from crsyncer.console.compare import lister
 from crsyncer.core.model import Json
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
     """The fleet as the cloud shows it. Raises SyncError where it cannot be read.
 
-    A kind that is not served is dead, and has no objects.
+    A kind that is not served is dead, and has no objects; one that is being deleted is dead, too.
     """
     date = (await lister.first_answer(send)).date
     now, dead = time.time() if date is None else date, set[str]()
@@ -37,8 +37,7 @@ async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
     robots = {each.name: each for each in map(robot_of, found) if not each.terminating}
     placements = [raw async for raw in _objects(send, PLACEMENTS, dead)]
     decisions = [decision_of(raw) async for raw in _objects(send, DECISIONS, dead)]
-    async for _ in _objects(send, STRIPS, dead, accept=PARTIAL_LIST):
-        pass  # only whether it is served matters
+    dead |= await dead_kinds(send, *(each for each in (place, PLACEMENTS, DECISIONS, STRIPS) if each is not None))
     reports = await read_reports(send, settings, now)
     shown = [*map(placement_of, placements)]
     edits = {each.text: last_edit(raw) for each, raw in zip(shown, placements, strict=True)}

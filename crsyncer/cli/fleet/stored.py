@@ -7,12 +7,13 @@ from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.given import group_of, is_of, is_plural
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds, read_crd
 from crsyncer.console.compare import lister
+from crsyncer.core.holds.kind_served import is_alive
 from crsyncer.core.model import Json
-from crsyncer.core.requests.calls import Collection
+from crsyncer.core.requests.calls import Collection, discovery
 from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.read_objects import kind_of
 from crsyncer.fleet.domain.values import GROUP, PROPERTIES_NAMESPACE, PlacedKind, Placement
-from crsyncer.ports import Send
+from crsyncer.ports import Reply, Send
 
 _ABSENT: Json = {"metadata": {"uid": "", "creationTimestamp": "9999-12-31T23:59:59Z"}}
 """For an object that is not stored yet: it is younger than everything."""
@@ -51,7 +52,9 @@ class Objects:
         given = [each for each in self.given if group_of(each) == group and is_plural(plural, each["kind"])]
         place = Collection(group, "", plural, self.settings.robots_namespace, name=name)
         if self.send is not None:
-            place = replace(await known_robots_place(self.send, self.settings), name=name)
+            if (known := await robots_place(self.send, self.settings)) is None:
+                raise no_robots(self.settings)
+            place = replace(known, name=name)
         return next(iter(await self._with(place, given)), None)
 
     async def properties(self, robot: str) -> Json | None:
@@ -91,16 +94,24 @@ class Objects:
 
 async def robots_place(send: Send, settings: FleetSettings) -> Collection | None:
     """Where the Robots are, as their CRD says; None: there is no such kind. Raises SyncError."""
-    crd = await read_crd(send, settings.robots)
-    if crd is None:
+    if (crd := await read_crd(send, settings.robots)) is None:
         return None
     kind = kind_of(crd, {})
     return Collection(kind.group, kind.version, kind.plural, settings.robots_namespace if kind.namespaced else "")
 
 
-async def known_robots_place(send: Send, settings: FleetSettings) -> Collection:
-    """The same; raises SyncError where there is no such kind."""
-    place = await robots_place(send, settings)
-    if place is None:
-        raise SyncError(f"the cloud has no kind {settings.robots}", hint="crsyncer fleet crds --inventory prints one")
-    return place
+async def dead_kinds(send: Send, *places: Collection) -> set[str]:
+    """Those of these kinds that discovery does not show, or shows as being deleted: they list on (S5.5a)."""
+    dead, answers = set[str](), dict[tuple[str, str], Reply]()
+    for place in places:
+        version = (place.group, place.version)
+        if version not in answers:
+            answers[version] = await send(discovery(*version))
+        if is_alive(place.plural, answers[version].status, answers[version].body) is False:
+            dead.add(place.resource)
+    return dead
+
+
+def no_robots(settings: FleetSettings) -> SyncError:
+    """What is said where the kind of the Robots is not there."""
+    return SyncError(f"the cloud has no kind {settings.robots}", hint="crsyncer fleet crds --inventory prints one")

@@ -6,7 +6,7 @@ from typing import Any
 
 from crsyncer.cli.fleet.given import group_of, is_crd, is_of, is_plural
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
-from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, known_robots_place
+from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, robots_place
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds, stored_placement
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
@@ -51,7 +51,7 @@ async def try_objects(send: Send, found: WholeFleet, given: Sequence[Json]) -> l
     kinds = PlacedKinds(send, given)
     for kind in (await kinds.all(named_kinds(found.fleet.index.placements.values()))).values():
         await trial.kind(kind)
-    robots = await known_robots_place(send, found.settings)
+    robots = await robots_place(send, found.settings)
     for each in named_kinds(given_placements(given)):
         await trial.kind(await kinds.kind(each.group, each.resource))
     for raw in given:
@@ -75,7 +75,7 @@ class _Trial:
         if not is_known and kind.verdict is not Verdict.NOT_SERVED:
             await load_kind(self.send, self.found, kind)
 
-    async def show(self, raw: Json, robots: Collection) -> None:
+    async def show(self, raw: Json, robots: Collection | None) -> None:
         """One object is stored, as what it is."""
         fleet, changes = self.found.fleet, list[Change]()
         if is_crd(raw) or is_of(raw, SYNC_POLICIES.group, SYNC_POLICY):
@@ -85,7 +85,7 @@ class _Trial:
             changes.append(fleet.placement_shown(await self._stored(raw, replace(PLACEMENTS, namespace=namespace))))
         elif is_of(raw, STRIPS.group, "FieldStrip"):
             changes.append(fleet.strip_shown(await self._stored(raw, STRIPS)))
-        elif group_of(raw) == robots.group and is_plural(robots.plural, raw["kind"]) and namespace == robots.namespace:
+        elif robots is not None and _is_robot(raw, robots):
             changes.append(fleet.robot_shown(await self._stored(raw, robots)))
         if is_of(raw, "", "ConfigMap") and namespace == PROPERTIES_NAMESPACE:
             changes.append(fleet.properties_shown(await self._stored(raw, PROPERTIES)))
@@ -116,6 +116,11 @@ class _Trial:
             case _:
                 self.notes.append(f"{_named(raw)} counts as it is written: the cloud takes no dry run of it")
                 return new if old is not None else _unstored(new)
+
+
+def _is_robot(raw: Json, robots: Collection) -> bool:
+    is_one = group_of(raw) == robots.group and is_plural(robots.plural, raw["kind"])
+    return is_one and raw["metadata"]["namespace"] == robots.namespace
 
 
 def _over(raw: Json, old: Json | None, place: Collection) -> Json:

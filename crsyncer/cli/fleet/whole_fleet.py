@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
-from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, known_robots_place
+from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, dead_kinds, no_robots, robots_place
 from crsyncer.console.compare import lister
 from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
@@ -18,7 +19,7 @@ from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.read_objects import placement_of, row_of
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
-from crsyncer.fleet.domain.values import GROUP, PlacedKind, Placement, Verdict
+from crsyncer.fleet.domain.values import GROUP, PlacedKind, Placement
 from crsyncer.ports import Send
 
 DECISIONS = Collection(GROUP, "v1alpha1", "robotplacementdecisions")
@@ -92,16 +93,21 @@ def named_kinds(placements: Iterable[Placement]) -> list[Resource]:
 
 async def _load_inputs(send: Send, found: WholeFleet) -> None:
     """Robots, properties, strips and Decisions; the placements are shown when their kinds are known."""
-    fleet, robots = found.fleet, await known_robots_place(send, found.settings)
-    async for raw in lister.objects(send, robots):
-        fleet.robot_shown(raw)
+    fleet, robots = found.fleet, await robots_place(send, found.settings)
+    dead = await dead_kinds(send, PLACEMENTS, STRIPS, *(() if robots is None else (robots,)))
+    if robots is None:
+        found.failures.append(no_robots(found.settings))
+    else:
+        async for raw in lister.objects(send, robots):
+            fleet.robot_shown(raw)
+    inputs = {PLACEMENTS.resource: Input.PLACEMENTS, STRIPS.resource: Input.STRIPS, found.settings.robots: Input.ROBOTS}
+    for name in dead if robots is not None else {found.settings.robots, *dead}:
+        fleet.served(inputs[name], is_served=False)
     async for raw in lister.objects(send, PROPERTIES):
         fleet.properties_shown(raw)
-    try:
+    with suppress(NotServed):
         async for raw in lister.objects(send, STRIPS):
             fleet.strip_shown(raw)
-    except NotServed:
-        fleet.served(Input.STRIPS, is_served=False)
     try:
         async for raw in lister.objects(send, PLACEMENTS):
             metadata = raw["metadata"]
@@ -114,9 +120,9 @@ async def _load_inputs(send: Send, found: WholeFleet) -> None:
 
 
 async def _load_objects(send: Send, found: WholeFleet, kinds: Mapping[str, PlacedKind]) -> None:
-    """The objects of each kind that is served."""
+    """The objects of each kind. One of which the CRD is being deleted has objects, and lists them."""
     for name in sorted(kinds):
-        if kinds[name].verdict is not Verdict.NOT_SERVED:
+        if kinds[name].version:
             await load_kind(send, found, kinds[name])
 
 

@@ -40,6 +40,16 @@ def is_terminating(endpoint: Endpoint, body: Json) -> bool:
     return resource is not None and "create" not in (resource.get("verbs") or [])
 
 
+def is_alive(plural: str, status: int, body: Json) -> bool | None:
+    """Whether the answer of discovery shows a resource that is not being deleted; None: it says neither."""
+    if status == 404:
+        return False
+    if status != 200 or "resources" not in body:
+        return None
+    verbs = next((each.get("verbs") or () for each in body["resources"] or () if each.get("name") == plural), ())
+    return "create" in verbs
+
+
 def _resource(endpoint: Endpoint, body: Json) -> Json | None:
     return next((r for r in body.get("resources") or [] if r.get("name") == endpoint.plural), None)
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
+from crsyncer.core.holds.kind_served import is_alive
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.calls import Collection
 from crsyncer.errors import SyncError
@@ -63,12 +64,10 @@ class Liveness:
             reply = await self._state.connection.request(calls.discovery(place.group, place.version))
         except SyncError:
             return False
-        if reply.status not in (200, 404) or (reply.status == 200 and "resources" not in reply.body):
-            return False
-        entries = reply.body.get("resources") or [] if reply.status == 200 else []
-        verbs = next((each.get("verbs") or () for each in entries if each.get("name") == place.plural), ())
-        self._tell(name, is_served="create" in verbs, began=began)
-        return True
+        is_served = is_alive(place.plural, reply.status, reply.body)
+        if is_served is not None:
+            self._tell(name, is_served=is_served, began=began)
+        return is_served is not None
 
     def _tell(self, name: str, *, is_served: bool, began: float) -> None:
         self.dead = self.dead - {name} if is_served else self.dead | {name}

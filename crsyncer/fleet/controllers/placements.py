@@ -43,6 +43,8 @@ class _Desk:
     progress: PlacementProgress
     robots: set[str] = field(default_factory=set)
     """The robots that were told to `progress`."""
+    left: set[str] = field(default_factory=set)
+    """Robots that Decisions name, and that are not selected: replicas may be left there."""
     changed: set[str] = field(default_factory=set)
     """The robots of which something has changed."""
     taken: set[int] = field(default_factory=set)
@@ -222,7 +224,8 @@ class Placements:
         if desk is None:
             own = [each for each in named if each.placement_uid == placement.uid]
             progress = PlacementProgress(placement, own, taken=taken)
-            desk = self._desks[placement.text] = _Desk(placement.uid, progress, taken=taken)
+            named_robots = {robot for each in own for robot in each.robots}
+            desk = self._desks[placement.text] = _Desk(placement.uid, progress, left=named_robots, taken=taken)
         elif desk.taken != taken:
             desk.taken = taken
             desk.progress.taken(taken)
@@ -233,8 +236,13 @@ class Placements:
         fleet, text, now = self._state.fleet, placement.text, self._state.clock()
         desk.progress.placement_changed(placement)
         selected = fleet.index.robots_of(text)
-        for robot in desk.robots - selected:
-            desk.progress.tell(robot, None)
+        desk.left = (desk.left | desk.robots) - selected
+        for robot in list(desk.left):
+            rows = (fleet.rows[key] for key in fleet.rows_by_robot.get(robot, ()))
+            is_left = any(each.marks.placement == placement.uid and not each.terminating for each in rows)
+            desk.progress.tell(robot, None, is_left=is_left)
+            if not is_left:
+                desk.left.discard(robot)
             desk.acked.pop(robot, None)
             self._replicas.seats.restamped.discard((text, robot))
         changed = (desk.changed | (selected - desk.robots)) & selected

@@ -225,5 +225,7 @@ class Replicas:
             case Removal.UNKNOWN if losses.is_lost(key) and (names := losses.unproven(key)):
                 self._unproven.add(key)
                 self._ask(names)
+            case Removal.HELD:  # maybe for its kind is not served, which is then the reason that is shown
+                self._ask(losses.unproven(key) - self._state.fleet.dead)
             case _:
                 pass

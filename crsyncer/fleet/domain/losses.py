@@ -37,6 +37,8 @@ class Why(StrEnum):
 
 _MASS = frozenset({Why.ROBOTS_LOST, Why.PLACEMENT_ROBOTS_LOST, Why.SOURCES_LOST})
 """The reasons of F5.2's first case, which end with the deletion of the placement."""
+_CAUSES = frozenset({Why.NOT_SERVED, Why.RESTORED})
+"""The reasons that explain all others: many Robots that were lost because their CRD is gone are not many losses."""
 _WORDS = {
     Why.ROBOTS_LOST: "many Robots were lost within a minute",
     Why.PLACEMENT_ROBOTS_LOST: "many of the placement's robots, or its last ones, were lost within a minute",
@@ -218,7 +220,8 @@ class Losses:
             return Why.PLACEMENT_GONE
         if self._fleet.index.kinds[key.resource].verdict is Verdict.NOT_PLACEABLE and not placement.terminating:
             return None
-        why = self._held.get(key) or self._blind(key)
+        blind = self._blind(key)
+        why = blind if blind in _CAUSES else self._held.get(key) or blind
         return None if why in _MASS and placement.terminating else why
 
     def holds(self) -> dict[str, list[Hold]]:

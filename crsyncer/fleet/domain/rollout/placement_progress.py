@@ -55,6 +55,8 @@ class PlacementProgress:
         self._members: dict[str, _Member] = {}
         self._dirty: dict[str, None] = {}
         """The robots to look at in the next step."""
+        self._left: set[str] = set()
+        """Robots that are not selected any more and have replicas."""
         self._wakes: list[tuple[float, str]] = []
         """A heap; an entry that is not the robot's own time is passed over."""
         self._started = self._may_begin = False
@@ -81,13 +83,18 @@ class PlacementProgress:
                 member.rank = rank(placement, robot, member.tally.labels)
                 self._dirty[robot] = None
 
-    def tell(self, robot: str, tally: RobotTally | None) -> None:
-        """What is counted for a robot now; None: it is not selected any more."""
+    def tell(self, robot: str, tally: RobotTally | None, *, is_left: bool = False) -> None:
+        """What is counted for a robot now; None: it is not selected any more.
+
+        `is_left`: replicas are left there, which may be held; so its Decision goes on to name it, and when the robot is
+        back, it is what it was.
+        """
         member = self._members.get(robot)
         if member is not None and member.tally == tally:
             return
         if member is not None:
             self._count(member.tally, -1)
+        (self._left.add if is_left else self._left.discard)(robot)
         if tally is None:
             self._forget(robot)
             return
@@ -115,18 +122,18 @@ class PlacementProgress:
         self._replicas += change * tally.replicas
 
     def _forget(self, robot: str) -> None:
-        if self._members.pop(robot, None) is None:
-            return
-        self._dirty.pop(robot, None)
-        self._vanished.forget(robot)
-        if (state := self.states.pop(robot, None)) is not None:
-            self._states[state] -= 1
-        if self._order is not None:
-            self._order.remove(robot)
-        if robot in self._book.robots:
-            self._awaited[self._book.number(robot)].discard(robot)
+        if self._members.pop(robot, None) is not None:
+            self._dirty.pop(robot, None)
+            self._vanished.forget(robot)
+            if (state := self.states.pop(robot, None)) is not None:
+                self._states[state] -= 1
+            if self._order is not None:
+                self._order.remove(robot)
+            if robot in self._book.robots:
+                self._awaited[self._book.number(robot)].discard(robot)
+            self._writable.discard(robot)
+        if robot in self._book.robots and robot not in self._left:
             self._book.drop(robot)
-        self._writable.discard(robot)
 
     # A step.
 
@@ -138,7 +145,7 @@ class PlacementProgress:
         """
         if not self._started:
             self._started = True
-            for robot in self._book.robots - self._members.keys():
+            for robot in self._book.robots - self._members.keys() - self._left:
                 self._book.drop(robot)
         while self._wakes and self._wakes[0][0] <= now:
             self._dirty[heapq.heappop(self._wakes)[1]] = None
