@@ -187,7 +187,7 @@ def test_F4_2_while_strips_are_not_served_nothing_is_written():
     fleet = ready_fleet()
     assert fleet.served(Input.STRIPS, is_served=False).keys == {key("r1")}
     assert fleet.served(Input.STRIPS, is_served=False).keys == set()
-    assert decided(fleet) == Wait("FieldStrips is not served")
+    assert decided(fleet) == Wait("the cloud does not serve FieldStrips")
     assert fleet.served(Input.STRIPS, is_served=True).keys == {key("r1")}
     assert isinstance(decided(fleet), Create)
     assert fleet.served(GOALS, is_served=False).keys == {key("r1")}
@@ -246,9 +246,9 @@ def test_F2_3_what_went_with_its_crd_is_forgotten_and_listed_before_it_is_made_a
 def test_F2_3_a_kind_that_may_not_be_placed_keeps_its_replicas():
     fleet = ready_fleet()
     fleet.object_shown(placed(fleet), GOALS)
-    gone = replace(KIND, verdict=Verdict.NOT_SERVED, message=f"{GOALS} is not served")
+    gone = replace(KIND, verdict=Verdict.NOT_SERVED, message=f"the cloud does not serve {GOALS}")
     assert fleet.kind_shown(gone).keys == {key("r1")}
-    assert decided(fleet) == Wait(f"{GOALS} is not served")
+    assert decided(fleet) == Wait(f"the cloud does not serve {GOALS}")
     assert fleet.kind_shown(KIND).keys == {key("r1")}
     assert fleet.kind_shown(KIND).keys == set()
     assert decided(fleet) == Nothing()

@@ -114,22 +114,37 @@ def test_blocked_and_failed_robots_need_a_human_and_offline_ones_do_not():
     content = shown(raw, decisions=[decided(r1="Blocked", **failed), decided("other", uid="uid-nav", r9="Ready")])
     assert codes(content) == ["RobotsFailed", "RobotsBlocked"]
     first, second = content["reasons"]
-    assert "4 robots are Failed: f0, f1, f2, ..." in first["message"]
-    assert "1 robot is Blocked: r1; r1 site/dock: RenderFailed: there is no property x" in second["message"]
+    assert "4 robots are Failed: f0, f1, f2 and 1 more" in first["message"]
+    assert second["message"].endswith("1 robot is Blocked: r1")
     assert second["hint"] == "crsyncer fleet explain site/nav --robot r1"
     unknown = shown(placed(counts={"blocked": 1}))["reasons"][0]
     assert "1 robot is Blocked" in unknown["message"]
     assert unknown["hint"].endswith("--robot ROBOT")
 
 
-def test_the_message_of_a_decision_says_why_a_robot_is_blocked():
-    raw = {
-        "metadata": {"name": "nav-0", "namespace": "site"},
-        "placement": {"name": "nav", "uid": "uid-nav"},
-        "robots": [{"name": "r1", "state": "Blocked", "message": "NameTaken"}],
-    }
-    [reason] = shown(placed(counts={"blocked": 1}), decisions=[decision_of(raw)])["reasons"]
-    assert "r1 (NameTaken)" in reason["message"]
+def test_why_robots_are_blocked_is_said_once_for_all_of_whom_it_is_true():
+    def blocked(**messages: str) -> Decision:
+        robots = [{"name": name, "state": "Blocked", "message": text} for name, text in messages.items()]
+        metadata, placement = {"name": "nav-0", "namespace": "site"}, {"name": "nav", "uid": "uid-nav"}
+        return decision_of({"metadata": metadata, "placement": placement, "robots": robots})
+
+    text = "there is no property x"
+    error = {"robot": "r1", "source": "site/dock", "reason": "RenderFailed", "message": text}
+    raw = placed(counts={"blocked": 6}, errors=[error], errorCount=6)
+    [reason] = shown(raw, decisions=[blocked(r1=text, r2=text, r3=text, r4=text, r5="no", r6="")])["reasons"]
+    said = "6 robots are Blocked: r1, r2, r3 and 1 more (RenderFailed: there is no property x); r5 (no); r6"
+    assert reason["message"].endswith(said)
+    assert reason["hint"].endswith("--robot r1")
+
+
+def test_F5_2_holds_come_before_robots_that_are_blocked():
+    hold = {"id": "ab12", "reason": "RobotsLost", "objects": 7, "message": "7 replicas: many Robots were lost"}
+    first, second = placed("a", counts={"blocked": 1}), placed("b", holds=[hold])
+    assert codes(shown(first, second, dead={"robots.registry.cloudrobotics.com"})) == [
+        "KindNotServed",
+        "Held",
+        "RobotsBlocked",
+    ]
 
 
 @pytest.mark.parametrize(

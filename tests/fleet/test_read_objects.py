@@ -163,7 +163,7 @@ def test_F3_4_where_the_storage_version_is_not_served_the_newest_is_taken():
 )
 def test_F2_3_a_kind_that_is_not_served(raw):
     found = kind_of(raw, {})
-    assert (found.verdict, found.message) == (Verdict.NOT_SERVED, f"{GOALS} is not served")
+    assert (found.verdict, found.message) == (Verdict.NOT_SERVED, f"the cloud does not serve {GOALS}")
 
 
 BYPASS = {"specSource": "cloud", "filter": {"byRobotName": True}}

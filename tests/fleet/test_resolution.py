@@ -40,7 +40,7 @@ def test_F2_2_a_cluster_scoped_kind_is_placed_from_the_controllers_namespace():
 
 def test_F2_3_a_kind_that_nobody_knows_is_not_served():
     found = resolution.unresolved(ready_fleet(), placement(templates=TEMPLATES), home="default")
-    assert found == Unresolved("NotServed", "maps.lab.example.com is not served")
+    assert found == Unresolved("NotServed", "the cloud does not serve maps.lab.example.com")
 
 
 def test_a_placement_that_cannot_be_read_says_why():
@@ -98,3 +98,12 @@ def test_bad_and_unknown_robots_are_named():
     ]
     [chosen] = ready_fleet(raw_placement(robotNames=["r1"])).index.placements.values()
     assert list(resolution.robot_faults(fleet, chosen)) == []
+
+
+def test_F2_3_the_first_problems_of_a_placement_are_named_and_how_many_more_there_are():
+    templates = [{**TEMPLATES[0], "name": f"t{number}", "resource": f"maps{number}"} for number in range(5)]
+    found = resolution.unresolved(ready_fleet(), placement(templates=templates), home="default", problem="bad")
+    assert found is not None
+    first = "; ".join(f"the cloud does not serve maps{number}.lab.example.com" for number in range(3))
+    assert found == Unresolved("NotServed", f"{first} and 3 more")
+    assert resolution.not_listed([f"k{number}" for number in range(7)]).message.endswith("k3, k4 and 2 more")

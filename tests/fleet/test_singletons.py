@@ -377,7 +377,7 @@ def test_F1_1_nothing_is_removed_because_something_cannot_be_seen(dead):
     found.robot("r2")
     found.change(found.fleet.served(dead, is_served=False))
     assert found.sync() == []
-    assert found.statuses.singleton_plan(SOURCE) == Wait(f"{dead} is not served")
+    assert found.statuses.singleton_plan(SOURCE) == Wait(f"the cloud does not serve {dead}")
     found.change(found.fleet.served(dead, is_served=True))
     found.due.singletons.add(SOURCE)
     assert found.sync() == ["dock remove", "all lists nothing"]
@@ -390,7 +390,7 @@ def test_F2_3_the_sources_of_a_kind_that_is_gone_stay_listed():
     found.change(found.fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_SERVED, message="gone")))
     found.robot("r2")
     assert found.sync() == []
-    assert found.statuses.singleton_plan(SOURCE) == Wait(f"{GOALS} is not served")
+    assert found.statuses.singleton_plan(SOURCE) == Wait(f"the cloud does not serve {GOALS}")
     other = SourceKey("others.lab.example.com", "site", "x")
     assert found.statuses.singleton_plan(other) == Wait("others.lab.example.com is not listed")
     found.listed_by["all"] = [{"source": "others.lab.example.com/x", "robot": "r1"}]

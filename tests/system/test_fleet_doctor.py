@@ -71,7 +71,7 @@ async def test_doctor_names_what_is_missing_and_each_right(
     found = await doctor(code=12)
     assert found["marks", ""]["message"].endswith(f"{goals.plural}.{group}/default/odd")
     assert found["placement", "default/none"]["message"] == "selects no robot"
-    assert found["placement", "default/wrong"]["message"] == f"NotServed: tasks.{group} is not served"
+    assert found["placement", "default/wrong"]["message"] == f"NotServed: the cloud does not serve tasks.{group}"
     assert found["crd", "statuscollectors.fleet.crsyncer.cloudrobotics.com"]["message"] == "is not installed"
     older = json.loads(json.dumps(FLEET_CRDS["fieldstrips"]))
     older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].pop("description", None)

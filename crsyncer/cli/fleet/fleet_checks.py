@@ -7,7 +7,7 @@ from functools import partial
 from crsyncer.cli.fleet.whole_fleet import WholeFleet
 from crsyncer.console.set_up.doctor_report import Check, Mark
 from crsyncer.core.model import Json, Side
-from crsyncer.core.reports.text import count, duration
+from crsyncer.core.reports.text import count, duration, some
 from crsyncer.fleet.domain.names import SOURCE, is_robot_name, replica_name
 from crsyncer.fleet.domain.renderings import uses_properties
 from crsyncer.fleet.domain.resolution import unresolved
@@ -16,7 +16,6 @@ from crsyncer.fleet.domain.shown.fleet_facts import Leader
 from crsyncer.fleet.domain.shown.fleet_reasons import START_HINT
 from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Placement, Target, Verdict
 
-_MOST_NAMED = 5
 _SILENT_SECONDS = 86400.0
 _WAVE = 50
 """Writes per second that a namespace of many robots should be able to take."""
@@ -88,7 +87,7 @@ def _robots(found: WholeFleet) -> Check:
     check = partial(_check, "robots", resource=settings.robots)
     wrong = sorted(name for name in robots if not is_robot_name(name))
     if wrong:
-        return check(Mark.WARN, f"no robot's name: {_some(wrong)}", "a DNS label of at most 57 characters")
+        return check(Mark.WARN, f"no robot's name: {some(wrong)}", "a DNS label of at most 57 characters")
     if not robots:
         message = f"there are none in namespace {settings.robots_namespace}: nothing is placed, nothing is removed"
         return check(Mark.WARN, message, "make one for each robot, or correct --robots and --robots-namespace")
@@ -103,7 +102,7 @@ def _silent(found: WholeFleet, reports: Reports) -> Iterator[Check]:
         if (last := reports.last(name)) is not None and found.now - last > _SILENT_SECONDS
     }
     if late:
-        message = f"offline for more than a day: {_some(sorted(late, key=lambda name: -late[name]))}"
+        message = f"offline for more than a day: {some(sorted(late, key=lambda name: -late[name]))}"
         hint = "if an agent does not report any more: kubectl delete robotsyncstates NAME, in robot-NAME or default"
         yield _check("reports", Mark.WARN, message, hint)
 
@@ -113,7 +112,7 @@ def _properties(placements: Iterable[Placement], *, exists: bool) -> Check:
     if exists or not used:
         rest = "" if exists else " does not exist; no placement needs it"
         return _check("properties", Mark.OK, f"namespace {PROPERTIES_NAMESPACE}{rest}")
-    message = f"namespace {PROPERTIES_NAMESPACE} does not exist, and {_some(used)} may use properties"
+    message = f"namespace {PROPERTIES_NAMESPACE} does not exist, and {some(used)} may use properties"
     return _check("properties", Mark.WARN, message, f"kubectl create namespace {PROPERTIES_NAMESPACE}")
 
 
@@ -159,7 +158,7 @@ def _marked(found: WholeFleet) -> Iterator[Check]:
     names = ["/".join(filter(None, each)) for each in found.marked if each not in taken]
     if names:
         hint = f"remove the label {SOURCE} from them, or delete them"
-        yield _check("marks", Mark.WARN, f"no replicas, though they have their label: {_some(sorted(names))}", hint)
+        yield _check("marks", Mark.WARN, f"no replicas, though they have their label: {some(sorted(names))}", hint)
 
 
 def _handed_over(found: WholeFleet) -> Collection[tuple[str, str, str]]:
@@ -185,7 +184,7 @@ def _strays(found: WholeFleet) -> Iterator[Check]:
         and row.marks.placement not in remembered
     ]
     if names:
-        message = f"replicas of placements that are gone, which no Decision remembers: {_some(sorted(names))}"
+        message = f"replicas of placements that are gone, which no Decision remembers: {some(sorted(names))}"
         yield _check("strays", Mark.WARN, message, "they stay until somebody deletes them: kubectl delete")
 
 
@@ -205,13 +204,8 @@ def _crowded(found: WholeFleet) -> Iterator[Check]:
 def _expressions(placements: Iterable[Placement], problem: str) -> Iterator[Check]:
     using = sorted(each.text for each in placements if each.ready_when or each.collectors)
     if using:
-        message = f"{problem}; {_some(using)} need it" if problem else f"CEL is there for {_some(using)}"
+        message = f"{problem}; {some(using)} need it" if problem else f"CEL is there for {some(using)}"
         mark, hint = (
             (Mark.WARN, "install the extra `expressions` where the controller runs") if problem else (Mark.OK, "")
         )
         yield _check("expressions", mark, message, hint)
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"

@@ -1,9 +1,10 @@
 """Times, numbers and servers' answers in the operator's words."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from itertools import islice
 
 NOT_YET_VALID = "the server's certificate is not yet valid"
 """The usual TLS error where our clock is behind, as after a boot without a real-time clock."""
@@ -49,6 +50,13 @@ def duration(seconds: float) -> str:
 def count(number: int, thing: str) -> str:
     """A number of things: `1 status`, `2 statuses`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith('s') else 's'}"
+
+
+def some(texts: Collection[str], most: int = 5, *, separator: str = ", ", longest: int = 300) -> str:
+    """The first of several texts, each cut to a length, and how many more there are: `a, b, c and 4 more`."""
+    shown = [text if len(text) <= longest else f"{text[: longest - 3]}..." for text in islice(texts, most)]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{separator.join(shown)}{more}"
 
 
 def pointer_segment(name: str) -> str:

@@ -16,7 +16,7 @@ from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.names import SOURCE, replica_name, robot_namespace, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
-from crsyncer.fleet.domain.read_objects import placement_of, robot_of, row_of, source_of
+from crsyncer.fleet.domain.read_objects import not_served, placement_of, robot_of, row_of, source_of
 from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.renderings import Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
@@ -123,7 +123,7 @@ class Fleet:
         if wanted.kind.verdict is not Verdict.PLACEABLE:
             return wanted.kind.message
         dead = {Input.STRIPS, wanted.kind.resource} & self.dead
-        return f"{min(dead)} is not served" if dead else ""
+        return not_served(min(dead)) if dead else ""
 
     # Events. What is not seen any more for want of a list is no event: nothing follows from it (F1.1).
 
@@ -242,7 +242,7 @@ class Fleet:
     def kind_gone(self, resource: str) -> Change:
         """A CRD was deleted: its kind is not served, and nothing of it is lost (F2.3). Its objects went with it."""
         kind = self.index.kinds[resource]
-        message = f"{resource} is not served"
+        message = not_served(resource)
         change = self.kind_shown(replace(kind, verdict=Verdict.NOT_SERVED, version="", message=message))
         for place in list(self._places[resource]):
             change.add(self._place_gone(place, resource))

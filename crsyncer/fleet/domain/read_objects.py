@@ -120,6 +120,11 @@ def row_of(raw: Json, resource: str, *, admitted: bool = False) -> Row | None:
     )
 
 
+def not_served(name: str) -> str:
+    """What is said of a kind that the cloud does not serve, or not for long: its CRD is being deleted."""
+    return f"the cloud does not serve {name}"
+
+
 def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
     """A kind as its CRD in the cloud and the SyncPolicies there say (F2.3). `policies`: specs by resource."""
     spec, metadata = crd["spec"], crd["metadata"]
@@ -140,7 +145,7 @@ def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
     )
     problem = _not_placeable(annotations, policies.get(kind.resource), f"the CRD {kind.resource}")
     verdict = Verdict.NOT_SERVED if not alive else Verdict.NOT_PLACEABLE if problem else Verdict.PLACEABLE
-    message = "" if verdict is Verdict.PLACEABLE else problem if alive else f"{kind.resource} is not served"
+    message = "" if verdict is Verdict.PLACEABLE else problem if alive else not_served(kind.resource)
     return _judged(kind, verdict, message)
 
 
@@ -161,7 +166,7 @@ def kind_without_crd(
         sensitive=resource == "secrets",
     )
     if served is None:
-        return _judged(kind, Verdict.NOT_SERVED, f"{resource} is not served")
+        return _judged(kind, Verdict.NOT_SERVED, not_served(resource))
     problem = _not_placeable({}, policies.get(resource), f"no SyncPolicy in the cloud for {resource}")
     return _judged(kind, Verdict.NOT_PLACEABLE if problem else Verdict.PLACEABLE, problem)
 

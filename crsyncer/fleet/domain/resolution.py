@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from crsyncer.core.reports.text import some
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import is_robot_name
+from crsyncer.fleet.domain.read_objects import not_served
 from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
 from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
 from crsyncer.fleet.domain.values import PlacedKind, Placement, Reason, Verdict
@@ -29,21 +31,28 @@ def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = 
     """Why a placement is not followed in full; None: it is. `problem`: what is wrong with its `readyWhen` (F7)."""
     if placement.problem:
         return Unresolved("Unreadable", placement.problem)
-    for name in placement.kinds:
-        kind = fleet.index.kinds.get(name)
-        if kind is None:
-            return Unresolved(Verdict.NOT_SERVED, f"{name} is not served")
-        if kind.verdict is not Verdict.PLACEABLE:
-            return Unresolved(kind.verdict, kind.message)
-        if not kind.namespaced and placement.namespace != home:
-            allowed = f"only placements in {home} may select cluster-scoped objects"
-            return Unresolved("NotAllowed", f"{name} is cluster-scoped; {allowed}")
-    return Unresolved("BadExpression", problem) if problem else None
+    found = [each for name in placement.kinds for each in _kind_problem(fleet, placement, name, home=home)]
+    if problem:
+        found.append(Unresolved("BadExpression", problem))
+    messages = list(dict.fromkeys(each.message for each in found))
+    return Unresolved(found[0].reason, some(messages, 3, separator="; ")) if found else None
+
+
+def _kind_problem(fleet: Fleet, placement: Placement, name: str, *, home: str) -> Iterator[Unresolved]:
+    """Why the objects of a kind that a placement names are not placed."""
+    kind = fleet.index.kinds.get(name)
+    if kind is None:
+        yield Unresolved(Verdict.NOT_SERVED, not_served(name))
+    elif kind.verdict is not Verdict.PLACEABLE:
+        yield Unresolved(kind.verdict, kind.message)
+    elif not kind.namespaced and placement.namespace != home:
+        allowed = f"only placements in {home} may select cluster-scoped objects"
+        yield Unresolved("NotAllowed", f"{name} is cluster-scoped; {allowed}")
 
 
 def not_listed(kinds: list[str]) -> Unresolved:
     """What a placement shows whose kinds cannot be listed: their replicas stay as they are."""
-    return Unresolved("NotListed", f"the controller cannot list {', '.join(kinds)}")
+    return Unresolved("NotListed", f"the controller cannot list {some(kinds)}")
 
 
 def stored_counts(placement: Placement) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Any
 from crsyncer.core.content.mutation import Bound, ExpressionError, Expressions
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json, Key
+from crsyncer.core.reports.text import some
 from crsyncer.fleet.domain.change import Change
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import source_id
@@ -103,11 +104,13 @@ class Evaluations:
         if found is None or not found.names:
             return None
         missing = [name for name in found.names if name not in self._collectors]
-        if missing:
-            return False, "CollectorMissing", f"there is no StatusCollector {', '.join(missing)}"
-        read = [(name, *self._collectors[name]) for name in found.names]
+        read = [(name, *self._collectors[name]) for name in found.names if name not in missing]
         wrong = [f"StatusCollector {name}: {errors[0]}" for name, collector, errors in read if collector is None]
-        return (False, "BadExpression", "; ".join(wrong)) if wrong else (True, "Collected", "")
+        if not (missing or wrong):
+            return True, "Collected", ""
+        absent = [f"there is no StatusCollector {some(missing)}"] if missing else []
+        message = some([*absent, *wrong], 3, separator="; ")
+        return False, "CollectorMissing" if missing else "BadExpression", message
 
     def results(self, text: str, source: SourceKey) -> list[Result] | None:
         """The results of all collectors that can be used, in their order; None: a replica is not evaluated yet."""

@@ -12,6 +12,7 @@ from crsyncer.core.model import Json
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import source_id
+from crsyncer.fleet.domain.read_objects import not_served
 from crsyncer.fleet.domain.returned.variables import Returned, packed, unpacked
 from crsyncer.fleet.domain.selection import governing, may_be_source
 from crsyncer.fleet.domain.values import (
@@ -251,7 +252,7 @@ class Singletons:
             return f"{source.resource} is not listed"
         dead = {Input.ROBOTS, Input.PLACEMENTS, source.resource} & self._fleet.dead
         if dead or kind.verdict is Verdict.NOT_SERVED:
-            return f"{min(dead, default=source.resource)} is not served"
+            return not_served(min(dead, default=source.resource))
         return ""
 
     def _singles(self, source: SourceKey) -> list[Placement]:

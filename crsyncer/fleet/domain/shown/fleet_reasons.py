@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.core.reports.text import count
+from crsyncer.core.reports.text import count, some
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
 from crsyncer.fleet.domain.values import GROUP, Placement, RobotState
 
@@ -13,6 +13,7 @@ ATTENTION, DEGRADED, HEALTHY = "attention", "degraded", "healthy"
 BEHIND_SECONDS = 60.0
 """A status may be so much behind its placement."""
 _MOST_TOLD = 3
+_FIRST = ("ControllerStopped", "KindNotServed", "PlacementGone", "Held")
 START_HINT = "is the Deployment of `crsyncer fleet run` there, and what do its logs say?"
 _UNRESOLVED = {
     "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
@@ -44,11 +45,11 @@ class FleetReason:
 
 
 def reasons(facts: FleetFacts) -> list[FleetReason]:
-    """All that is wrong, what needs a human first."""
+    """All that is wrong, what needs a human first, and of this what keeps back a removal."""
     found = [*_of_controller(facts), *_of_kinds(facts), *_of_gone_placements(facts)]
     for placement in sorted(facts.placements, key=lambda each: each.text):
         found += _of_placement(placement, facts)
-    return sorted(found, key=lambda each: each.level != ATTENTION)
+    return sorted(found, key=lambda each: (each.level != ATTENTION, each.code not in _FIRST))
 
 
 def worst_level(found: list[FleetReason]) -> str:
@@ -66,8 +67,8 @@ def _of_controller(facts: FleetFacts) -> Iterator[FleetReason]:
 def _of_kinds(facts: FleetFacts) -> Iterator[FleetReason]:
     for name in sorted(facts.dead):
         hint = "crsyncer fleet crds prints it" if name.endswith(GROUP) else "crsyncer fleet crds --inventory prints one"
-        message = f"the cloud does not serve {name}: nothing is removed until it does"
-        yield FleetReason(ATTENTION, "KindNotServed", message, f"install its CRD; {hint}")
+        message = f"the CRD {name} is missing or being deleted: until it is back, nothing that this concerns is removed"
+        yield FleetReason(ATTENTION, "KindNotServed", message, f"install it again; {hint}")
 
 
 def _of_gone_placements(facts: FleetFacts) -> Iterator[FleetReason]:
@@ -121,19 +122,18 @@ def _of_robots(placement: Placement, state: RobotState, number: int, facts: Flee
         for robot, decided in decision.robots.items()
         if decided.state is state
     }
-    shown = [f"{robot} ({message})" if message else robot for robot, message in sorted(found.items())[:_MOST_TOLD]]
-    names = f": {', '.join(shown)}{', ...' if number > len(shown) else ''}" if shown else ""
-    errors = [
-        f"{each.get('robot')} {each.get('source')}: {each.get('reason')}: {each.get('message')}"
-        for each in items(placement.status, "errors")
-        if state is RobotState.BLOCKED and each.get("source")
-    ]
-    why = f"; {errors[0]}" if errors else ""
+    reasons = {each.get("message"): each.get("reason") for each in items(placement.status, "errors")}
+    robots: dict[str, list[str]] = {}
+    for robot, message in sorted(found.items()):
+        why = f" ({reasons[message]}: {message})" if message in reasons else f" ({message})" if message else ""
+        robots.setdefault(why, []).append(robot)
+    shown = [f"{some(names, _MOST_TOLD)}{why}" for why, names in robots.items()]
+    names = f": {some(shown, _MOST_TOLD, separator='; ')}" if shown else ""
     robot, are = min(found, default="ROBOT"), "is" if number == 1 else "are"
     return FleetReason(
         ATTENTION,
         f"Robots{state}",
-        f"RobotPlacement {placement.text}: {count(number, 'robot')} {are} {state}{names}{why}",
+        f"RobotPlacement {placement.text}: {count(number, 'robot')} {are} {state}{names}",
         f"crsyncer fleet explain {placement.text} --robot {robot}",
     )
 
