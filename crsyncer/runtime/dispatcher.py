@@ -87,8 +87,8 @@ class Dispatcher(Generic[K]):
     def at(self, job: Job[K], when: float) -> None:
         """Run a job again at a time, in event loop time: others wait for that moment."""
         self._since.setdefault(job, asyncio.get_running_loop().time())
-        self._queue.add_at(job, when)
-        self._wake.set()
+        if self._queue.add_at(job, when):
+            self._wake.set()
 
     def back_off(self, job: Job[K], backoff: Backoff = RETRY) -> None:
         """Run a job again after a back-off that grows with its failures in a row."""

@@ -60,17 +60,18 @@ class WorkQueue(Generic[K]):
                 self._lanes.leave(key, known)
             self._lanes.enter(key, priority)
 
-    def add_at(self, key: K, when: float) -> None:
-        """Hand the key out again at a time, unless something happens to it before. The earliest time counts.
+    def add_at(self, key: K, when: float) -> bool:
+        """Hand the key out again at a time, unless something happens to it before; False: it comes sooner anyway.
 
         The key keeps the priority that it was handed out with; without a worker it gets the lowest one.
         """
         due, priority = self._due.get(key, (None, Priority.AUDIT))
         if key in self._dirty or (due is not None and due <= when):
-            return
+            return False
         self._count += 1
         self._due[key] = (when, min(priority, self._processing.get(key, priority)))
         heapq.heappush(self._later, (when, self._count, key))
+        return True
 
     def pop(self, now: float, most: float = math.inf) -> K | None:
         """The next key to work on, of a lane of which fewer than `most` are processed; None when there is none yet."""

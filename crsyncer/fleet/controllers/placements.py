@@ -264,9 +264,9 @@ class Placements:
         fleet = self._state.fleet
         total = self._replicas.seats.total(placement.text, robot)
         rows = (fleet.rows[key] for key in fleet.rows_by_robot.get(robot, ()))
-        pairs = [
+        pairs = (
             (row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid and not row.terminating
-        ]
+        )
         report, applied = self.reports.of_placement(robot, placement.uid)
         return RobotTally(
             replicas=total.replicas,

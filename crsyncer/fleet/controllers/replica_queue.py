@@ -195,7 +195,7 @@ class Replicas:
         """Whether a replica waits for its placement: its finalizer, its Decision, its robot's turn (F6.3, F8.1)."""
         if wanted is not None:
             text = wanted.placement.text
-            is_closed = not self._may_write(text, key.robot) and isinstance(plan, (Create, Patch, Wait))
+            is_closed = isinstance(plan, (Create, Patch, Wait)) and not self._may_write(text, key.robot)
         else:
             row = self._state.fleet.rows.get(key)
             placement = None if row is None else self._state.fleet.index.placement(row.marks.placement)

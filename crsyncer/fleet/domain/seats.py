@@ -101,13 +101,14 @@ class Seats:
     def total(self, placement: str, robot: str) -> Total:
         """What the seats of one robot in one placement add up to."""
         seats = self._seats.get((placement, robot), {})
-        faults = sorted(each.fault.message for each in seats.values() if each.fault is not None)
+        faults = sorted([each.fault.message for each in seats.values() if each.fault is not None])
+        due = [each for each in seats.values() if each.due]
         return Total(
             replicas=len(seats),
-            due=sum(each.due for each in seats.values()),
+            due=len(due),
             errors=len(faults),
-            terminating=sum(each.due and each.terminating for each in seats.values()),
-            stamp=digest(sorted([*key, each.stamp] for key, each in seats.items())),
+            terminating=sum([each.terminating for each in due]),
+            stamp=digest(sorted([[*key, each.stamp] for key, each in seats.items()])),
             message=faults[0] if faults else "",
         )
 
