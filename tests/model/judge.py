@@ -49,6 +49,10 @@ class Object:
     bare: bool = False
     """Its status was taken away last: that goes up, or is kept back (S4.3), and the one before it is not missed."""
 
+    def is_successor_of(self, other: "Object", *, by: float) -> bool:
+        """Whether this was a copy by then in the place of the other, which is of a kind that is not meant any more."""
+        return self.resource != other.resource and other.born < self.born <= by
+
 
 @dataclass(slots=True)
 class Configuration:
@@ -303,6 +307,8 @@ class Judge:
                 if copy.bare or not copy.reports or (copy.removed is not None and self.world.deaths):
                     continue  # it may have gone before an agent saw its status
                 reported, status = copy.reports[-1]
+                if any(each.is_successor_of(copy, by=reported) for each in map(self._objects.__getitem__, copies)):
+                    continue  # it is what an edited projection left behind, and nobody's copy any more (C1.7)
                 late = (now if copy.removed is None else copy.removed) - reported > _QUIET_SECONDS
                 sent = self._writes.get(of, -1.0) >= reported
                 if late and not sent and not self._shows(original, status, reported=reported):

@@ -8,6 +8,7 @@ from crsyncer.core.related import relate
 from crsyncer.engine.apis.lifecycle import Lifecycle
 from crsyncer.engine.kinds import negotiation, reselection
 from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.left_behind import LeftBehind
 from crsyncer.engine.kinds.reselection import reselect
 from crsyncer.engine.pairs import unseen_finalizers
 from tests.model.mutant import Mutant
@@ -92,4 +93,7 @@ MUTANTS = (
     Mutant("another selector forgets the finalizers", reselection._kept,
            "finalizers=loaded.finalizers", "finalizers={}",
            noticed_by="C6_3_the_policys_selector_is_a_label_too"),
+    Mutant("a copy in its former place is not read before there is another one", LeftBehind.__init__,
+           "copy.original for each in self._places.places", "copy.original for each in ()",
+           noticed_by="C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_there"),
 )

@@ -8,7 +8,7 @@ from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.blocking import MINE
-from tests.model.check import Violation, is_of_finalizer
+from tests.model.check import Violation, is_marked, is_of_finalizer, signed
 from tests.model.plane import GROUP, Plane
 from tests.model.policy_followed import Followed
 from tests.model.policy_history import FORMS, IN_CLOUD, RESOURCES, Setup, name_of_form, projection
@@ -75,11 +75,15 @@ class ProjectionJudge:
         self._own[metadata["uid"]] = kind
 
     def open_ends(self) -> Iterator[str]:
-        """The objects that are kept although the policy does not mean them any more (C6.3)."""
-        if self._setup.source == Side.CLOUD and not self._checker.forgot:
-            for (kind, _, name), each in elsewhere(self._world.cloud).items():
-                if MINE in (each["metadata"].get("finalizers") or []):
-                    yield f"{kind} {name} is not released"
+        """The objects of other kinds of the cloud that are kept (C6.3), or are left there (C1.7)."""
+        if self._checker.forgot:
+            return
+        for (kind, _, name), each in elsewhere(self._world.cloud).items():
+            if self._setup.source == Side.CLOUD and MINE in (each["metadata"].get("finalizers") or []):
+                yield f"{kind} {name} is not released"
+            late = each["metadata"]["uid"] in self._checker.late
+            if self._setup.source == Side.ROBOT and signed(each) and is_marked(each) and not late:
+                yield f"{kind} {name} is left behind"
 
     def _answered(self, side: Side, call: Call, reply: Reply) -> None:
         if side is Side.CLOUD and call.verb == "list" and reply.status == 200 and ("limit", "1") not in call.query:

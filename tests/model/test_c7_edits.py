@@ -1,17 +1,22 @@
 """C7 and S6.3 on virtual time: what is stored of a kind when one edit of its policy follows another."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from crsyncer.core.model import Side
 from crsyncer.ports import Reply
+from tests.model.answers import FORBIDDEN
 from tests.model.policies import apply_policy, delete_policy, serve_policies
 from tests.model.projected import FLEET, PROJECTION, TASKS, projected
 from tests.model.world import World
 from tests.system.bed import crd
 
 BLOCKING: dict[str, Any] = {"deletion": {"mode": "blocking"}}
+JOB_KIND = f"jobs.{FLEET}"
 JOBS = PROJECTION | {"resource": "jobs", "kind": "Job"}
 
 
@@ -98,3 +103,74 @@ def test_C6_3_C7_a_finalizer_is_looked_for_where_it_was_put_whatever_the_kind_ha
         world.pass_time(120)
         assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
         assert not world.robot.objects()["b"]["metadata"].get("finalizers")
+
+
+@contextmanager
+def reported(how: str) -> Iterator[World]:
+    """The copy of a, a task of the cloud, reports that it is done at the moment when tasks come to be jobs."""
+    with projected("robot") as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        if how == "the cloud is away":
+            world.cut("cloud")
+            world.pass_time(60)
+        elif how == "the agent is stopped":
+            world.stop()
+        elif how == "the watch is late":
+            world.weather[Side.CLOUD].lag = 5.0
+        elif how == "all deletions are held":
+            world.order("hold", resource="goals")
+        world.cloud.set_status("a", {"n": 1}, kind=TASKS)
+        apply_policy(world.robot, projection=JOBS)
+        yield world
+
+
+@pytest.mark.parametrize(
+    "how", ["all is well", "the cloud is away", "the agent is stopped", "the watch is late", "all deletions are held"]
+)
+def test_C1_7_S5_2_the_last_status_of_a_copy_goes_upstream_before_it_is_made_in_its_new_place(how: str) -> None:
+    with reported(how) as world:
+        if how == "the agent is stopped":
+            world.start()
+        world.pass_time(60)
+        world.mend("cloud")
+        world.pass_time(60)
+        assert world.robot.objects()["a"]["status"] == {"n": 1}
+        assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}
+        made = [str(write) for write in world.writes if write.name == "a" and write.before != write.after]
+        gone = "cloud: delete a (200)"
+        assert [each for each in made[1:] if each != gone] == [
+            "robot: status a (200)",
+            "cloud: create a (201)",
+            "cloud: status a (200)",
+        ]
+        assert (gone in made) is (how != "all deletions are held")
+        world.cloud.set_status("a", {"n": 2}, kind=JOB_KIND)
+        if how == "all deletions are held":
+            world.cloud.set_status("a", {"n": 3}, kind=TASKS)  # that is nobody's copy any more
+        world.pass_time(60)
+        world.stop()
+        world.start()
+        world.pass_time(60)
+        assert world.robot.objects()["a"]["status"] == {"n": 2}
+
+
+@pytest.mark.parametrize("answer", [FORBIDDEN, Reply(404, {}, "404 page not found")])
+def test_C1_7_a_former_place_that_cannot_be_read_keeps_no_copy_from_its_new_place(answer: Reply) -> None:
+    with reported("the agent is stopped") as world:
+        world.inject("cloud", answer, verb="list", part="/tasks", times=math.inf)
+        world.start()
+        world.pass_time(60)
+        assert set(world.cloud.objects(JOB_KIND)) == {"a"}
+
+
+def test_C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_there() -> None:
+    with reported("the agent is stopped") as world:
+        world.inject("cloud", Reply(503, {}), verb="list", part="/tasks", times=math.inf, seconds=60)
+        world.start()
+        world.pass_time(50)
+        assert set(world.cloud.objects(JOB_KIND)) == set()
+        world.pass_time(90)
+        assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}

@@ -6,9 +6,12 @@ import pytest
 
 from crsyncer.core.kinds import read_kind
 from crsyncer.core.pair import decide
+from crsyncer.engine.kinds.left_behind import LeftBehind
 from tests.model.mutant import Mutant
 from tests.model.policies import EDGE, apply_policy, on_robot, serve_policies
+from tests.model.projected import FLEET, PROJECTION, TASKS, projected
 from tests.model.world import World
+from tests.system.bed import crd
 
 # fmt: off
 DEFECTS = (
@@ -50,3 +53,31 @@ def test_C1_7_a_copy_goes_that_was_made_before_the_agent_heard_of_an_edit() -> N
 def test_S5_a_copy_that_was_made_after_the_agent_heard_of_an_edit_does_not_go(defect: Mutant) -> None:
     with pytest.raises(AssertionError, match=r"robot: delete edge .*: its original cloud-\d+ is there, and always was"):
         edit(defect.alive())
+
+
+def leave_place(defect: AbstractContextManager[None]) -> None:
+    """A copy reports something just before it is left in a former place, and again when it has a successor."""
+    with projected("robot") as world, defect:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.cloud.finalize("a", "lab.example.com/wait", kind=TASKS)
+        world.cloud.set_status("a", {"n": 1}, kind=TASKS)
+        apply_policy(world.robot, projection=PROJECTION | {"resource": "jobs", "kind": "Job"})
+        world.pass_time(60)
+        if not isinstance(defect, nullcontext):
+            world.cloud.finalize("a", kind=TASKS)
+        else:
+            world.cloud.set_status("a", {"n": 2}, kind=TASKS)
+        world.pass_time(60)
+
+
+def test_C1_7_what_a_copy_reports_once_it_has_a_successor_in_another_place_counts_for_nothing() -> None:
+    leave_place(nullcontext())
+
+
+def test_C1_7_what_a_copy_reports_before_it_has_a_successor_has_to_reach_its_original() -> None:
+    unread = Mutant("former places are not read", LeftBehind._read, "in there.items()", "in ()", noticed_by="")
+    with pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
+        leave_place(unread.alive())

@@ -7,18 +7,19 @@ deleted here, from where they were.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core.content.object_content import has_sound_texts, key_of, stamp_of
+from crsyncer.core.content.object_content import key_of, stamp_of
 from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.kinds.endpoint import Endpoint
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.naming import original_in
-from crsyncer.core.model import Freshness, Gap, Json, Key
+from crsyncer.core.model import Freshness, Gap, Json, Key, Observation
 from crsyncer.core.pair import object_calls
-from crsyncer.core.pair.actions import HoldReason
-from crsyncer.core.pair.decide import may_delete
+from crsyncer.core.pair.actions import HoldReason, SendStatus
+from crsyncer.core.pair.decide import decide, may_delete
 from crsyncer.core.pair.project import objection, view_of
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.reports.text import count
@@ -28,7 +29,7 @@ from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.pages import FIRST
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces
+from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces, Place
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.errors import Never, NotAllowed, NotServed, SyncError
@@ -62,6 +63,7 @@ class LeftBehind:
         self._counted = counted
         self._connection = context.connections[self._policy.downstream]
         self._places = FormerPlaces(self._policy.resource, context.store)
+        self._cache.elsewhere = {copy.original for each in self._places.places for copy in each.copies.values()}
         self._terminating: set[str] = set()
         """The uids of copies in former places that their own finalizers keep."""
         self._spawn = spawn
@@ -86,7 +88,7 @@ class LeftBehind:
     def _has_work(self) -> bool:
         if not self._connection.up.is_set() or self._reconciler.stopped:
             return False
-        if self._holds.is_counting:
+        if self._holds.is_counting or self._cache.elsewhere:
             return all(
                 Freshness.STORED not in self._informer_set.freshnesses(side) for side in self._context.connections
             )
@@ -106,8 +108,10 @@ class LeftBehind:
                 await self._informer_set.fresh(AgentListReason.SELECTION, *incomplete)
         if counting or any(view.unselected for view in self._holds.copies.values()):
             await self._find_unselected()
+        there: dict[Key, Json] = {}
         for place in list(self._places.places):
-            await self._find(place)
+            there |= await self._find(place)  # the place that was left last counts
+        self._read(there)
         if counting:
             self._count()
         if self._holds.held_every() is None and self._places.places:
@@ -179,14 +183,19 @@ class LeftBehind:
 
     # Copies where the kind was before
 
-    async def _find(self, former: FormerPlace) -> None:
-        """Find which copies are where they were; they are only this robot's (S5.3)."""
+    async def _find(self, former: FormerPlace) -> dict[Key, Json]:
+        """Find which copies are where they were, by their originals; they are only this robot's (S5.3)."""
         found: dict[str, FormerCopy] = {}
+        shown: dict[Key, Json] = {}
+        there = self._policy_of(former.place)
+        endpoint = there.endpoint(self._policy.downstream)
         namespaces = self._policy.namespaces.on(self._policy.downstream) if former.place.namespaced else ()
         try:
             for namespace in namespaces or ("",):
                 async for raw in self._list(former.place.objects(namespace, self._marks)):
-                    stamp = stamp_of(raw) if has_sound_texts(raw) else None
+                    raw |= {"apiVersion": endpoint.api_version, "kind": endpoint.kind}
+                    sound = not objection(raw, there, self._policy.downstream, leaving=True)
+                    stamp = stamp_of(raw) if sound else None
                     if stamp is None or stamp.robot != self._policy.robot or stamp.bare:
                         continue
                     uid = str(raw["metadata"]["uid"])
@@ -196,23 +205,39 @@ class LeftBehind:
                     if known is not None or self._marks:
                         name = key_of(raw)
                         found[uid] = known or FormerCopy(name, original_in(raw) or name)
+                        shown[found[uid].original] = raw
         except NotServed:
-            return  # it may be served again: what is there is not gone
+            return {}  # it may be served again: what is there is not gone
         except (NotAllowed, Never) as error:
             log.info("%s: what the store knows of copies counts (C1.7): %s", self._policy.resource, error)
-            return
+            return {}
         if found:
             self._places.found(former, found)
         else:
             self._places.empty(former)
+        return shown
+
+    def _read(self, there: Mapping[Key, Json]) -> None:
+        """Take the last statuses of copies where they were: they go upstream before the new copies are made (S5.2)."""
+        cache, policy = self._cache, self._policy
+        for key, raw in there.items():
+            if key in self._holds.copies:
+                continue  # the copy in its new place has the status by now
+            view = view_of(raw, policy, policy.downstream, key=key)
+            upstream, pending = cache.observe(policy.upstream, key), cache.pending.get(key)
+            status = decide(upstream, Observation(view), policy, cache.record(key), pending=pending).status
+            if isinstance(status, SendStatus):
+                self._reconciler.take(key, status, raw)
+        waiting, cache.elsewhere = cache.elsewhere, set()
+        for key in waiting:
+            self._reconciler.enqueue(key)
 
     async def _delete(self) -> None:
         await self._context.store.durable()
         policy = self._policy
         for former in list(self._places.places):
             place = former.place
-            endpoint = Endpoint(place.group, place.plural, "", place.namespaced, place.version)
-            there = replace(policy, in_cloud=endpoint)
+            there = self._policy_of(place)
             left = dict(former.copies)
             for uid, copy in [each for each in left.items() if each[0] not in self._terminating]:
                 if self._reconciler.stopped or self._holds.held_every() is not None:
@@ -233,6 +258,11 @@ class LeftBehind:
                 self._places.found(former, left)
             else:
                 self._places.empty(former)
+
+    def _policy_of(self, place: Place) -> KindPolicy:
+        """The policy of the kind as if its copies were in a former place."""
+        endpoint = Endpoint(place.group, place.plural, "", place.namespaced, place.version)
+        return replace(self._policy, in_cloud=endpoint)
 
     @property
     def _marks(self) -> str:
