@@ -81,8 +81,8 @@ class ProjectionJudge:
         for (kind, _, name), each in elsewhere(self._world.cloud).items():
             if self._setup.source == Side.CLOUD and MINE in (each["metadata"].get("finalizers") or []):
                 yield f"{kind} {name} is not released"
-            late = each["metadata"]["uid"] in self._checker.late
-            if self._setup.source == Side.ROBOT and signed(each) and is_marked(each) and not late:
+            asked = "deletionTimestamp" in each["metadata"] or each["metadata"]["uid"] in self._checker.late
+            if self._setup.source == Side.ROBOT and signed(each) and is_marked(each) and not asked:
                 yield f"{kind} {name} is left behind"
 
     def _answered(self, side: Side, call: Call, reply: Reply) -> None:
