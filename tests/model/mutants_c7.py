@@ -96,4 +96,10 @@ MUTANTS = (
     Mutant("a copy in its former place is not read before there is another one", LeftBehind.__init__,
            "copy.original for each in self._places.places", "copy.original for each in ()",
            noticed_by="C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_there"),
+    Mutant("a place that was left before it was listed has what the store knows", reselection._leave_behind,
+           "is_known=listed and not under_way", "is_known=not under_way",
+           noticed_by="C1_7_copies_go_also_from_a_place_that_was_left_again_before_it_was_listed"),
+    Mutant("a copy that is on its way at the edit is forgotten", reselection._leave_behind,
+           "is_known=listed and not under_way", "is_known=listed",
+           noticed_by="C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_edit"),
 )

@@ -12,6 +12,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.policies import apply_policy, delete_policy, serve_policies
 from tests.model.projected import FLEET, PROJECTION, TASKS, projected
+from tests.model.weather import Fate
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -174,3 +175,32 @@ def test_C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_the
         assert set(world.cloud.objects(JOB_KIND)) == set()
         world.pass_time(90)
         assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.001, 0.01, 0.1])
+def test_C1_7_copies_go_also_from_a_place_that_was_left_again_before_it_was_listed(seconds: float) -> None:
+    with projected("robot") as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        for projection in (PROJECTION | {"resource": "nones", "kind": "None"}, PROJECTION, JOBS):
+            apply_policy(world.robot, projection=projection | {"scope": "Namespaced"})  # without a look at discovery
+            world.pass_time(seconds)
+        world.pass_time(60)
+        assert (set(world.cloud.objects(TASKS)), set(world.cloud.objects(JOB_KIND))) == (set(), {"a"})
+
+
+def test_C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_edit() -> None:
+    with projected("robot") as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.start()
+        world.settle()
+        world.inject("cloud", Fate.REPLY_LOST, verb="create", part="/tasks")
+        world.weather[Side.CLOUD].lag = 5.0
+        world.robot.create("a", spec={"x": 1})
+        world.pass_time(0.3)
+        assert set(world.cloud.objects(TASKS)) == {"a"}
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(120)
+        assert (set(world.cloud.objects(TASKS)), set(world.cloud.objects(JOB_KIND))) == (set(), {"a"})

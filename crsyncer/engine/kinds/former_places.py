@@ -72,11 +72,16 @@ class FormerPlaces:
             for place, undone, copies in store.get_meta(self._name) or ()
         ]
 
-    def leave(self, place: Place, copies: Mapping[str, FormerCopy], *, to: Place, held: bool) -> None:
-        """The kind's copies are in another place from now on. `held`: nobody has released what former edits left."""
+    def leave(
+        self, place: Place, copies: Mapping[str, FormerCopy], *, to: Place, held: bool, is_known: bool = True
+    ) -> None:
+        """The kind's copies are in another place from now on. `held`: nobody has released what former edits left.
+
+        Unless it `is_known` which copies there are, the place has to be looked at, whatever the store has of it.
+        """
         undone = held and any(each.place.is_same(to) for each in self.places)
         kept = [each for each in self.places if not each.place.is_same(to) and not each.place.is_same(place)]
-        if copies:
+        if copies or not is_known:
             kept.append(FormerPlace(place, copies, undone=undone))
         self._put(kept)
 

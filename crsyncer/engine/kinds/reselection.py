@@ -67,7 +67,9 @@ def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *,
     held = HoldReason.SELECTION_CHANGED in kind_wide
     if former is not None and not former.is_same(place):
         known = {view.uid: FormerCopy(_name(policy, key, view, former), key) for key, view in copies.items()}
-        places.leave(former, known, to=place, held=held)
+        listed = any(each is side and cursor.is_finished for (each, _), cursor in loaded.cursors.items())
+        under_way = any(record.called is not None for record in loaded.records.values())
+        places.leave(former, known, to=place, held=held, is_known=listed and not under_way)
     if not held and (copies or places.places):
         store.put_meta(name, {**kind_wide, HoldReason.SELECTION_CHANGED: ["", context.clock()]})
 
