@@ -9,7 +9,7 @@ from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.pages import FIRST, PageLimit
 from crsyncer.core.watching.watch import listed_at
 from crsyncer.errors import TooLarge, Unsure
-from crsyncer.ports import Send
+from crsyncer.ports import Reply, Send
 
 
 async def objects(
@@ -28,14 +28,20 @@ async def objects(
             raise Unsure(
                 "the list expired between two pages", hint="the connection is slow, or the cluster busy: try again"
             )
-        if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
-            raise error
-        if not listed_at(reply.body):
-            raise Unsure("the answer to a list request is not a list", hint="check which server is at this address")
-        items = reply.body["items"] or []
+        items = listed(reply)
         limit.arrived(len(items), reply.size, 0.0)
         for raw in items:
             yield raw
         resume = reply.body["metadata"].get("continue") or ""
         if not resume:
             return
+
+
+def listed(reply: Reply) -> list[Json]:
+    """The objects that an answer lists. Raises the SyncError that it means: only a list shows what is not there."""
+    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+    if error is not None:
+        raise error
+    if not listed_at(reply.body):
+        raise Unsure("the answer to a list request is not a list", hint="check which server is at this address")
+    return reply.body["items"] or []

@@ -23,6 +23,8 @@ INTERNAL_ERROR = Reply(500, {"kind": "Status", "code": 500, "reason": "InternalE
 UNAVAILABLE = Reply(503, {}, "upstream connect error")
 GARBAGE = Reply(200, {}, "<html>Welcome to the hotel's network</html>")
 """A 200 whose body is no JSON: a captive portal."""
+NO_LISTS = (GARBAGE, Reply(200, {"items": []}))
+"""Answers to a request for a list that are none: they do not show that there is nothing (S5)."""
 GO_ON = (
     "to display a consistent list result. You can start a new list without the continue parameter, or use the continue "
     "token in this response to retrieve the remainder of the results."

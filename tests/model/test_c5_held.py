@@ -7,7 +7,8 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.core.requests.calls import Call
-from tests.model.answers import INTERNAL_ERROR
+from crsyncer.ports import Reply
+from tests.model.answers import INTERNAL_ERROR, NO_LISTS
 from tests.model.config_maps import data, maps, put_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, EDGE, ends, entry, related
@@ -264,6 +265,35 @@ def test_C5_1_S9_5_an_original_that_cannot_be_read_delays_no_other_one_and_is_re
         world.weather[Side(origin)].rules.remove(rule)
         world.pass_time(120)
         assert (set(data(there)), holds(world)) == ({*names, "m6"}, [])
+
+
+@BOTH
+@pytest.mark.parametrize("answer", NO_LISTS)
+def test_C5_1_S5_an_answer_that_is_no_list_does_not_show_that_an_original_is_gone(origin: str, answer: Reply) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        put_map(here, "m", x="1")
+        world.inject(origin, answer, verb="list", part="/configmaps")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.pass_time(60)
+        assert set(data(there)) == {"m"}
+
+
+@pytest.mark.parametrize("answer", NO_LISTS)
+def test_C5_4_S5_an_answer_that_is_no_list_deletes_no_related_copy(answer: Reply) -> None:
+    with related() as world:
+        put_map(world.cloud, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        world.cut("robot")
+        world.cloud.set("g", spec={"maps": []})
+        world.pass_time(5)
+        world.inject("cloud", answer, verb="list", part="/configmaps")
+        world.cloud.set("g", spec={"maps": ["m"]})
+        world.pass_time(5)
+        world.mend("robot")
+        world.pass_time(120)
+        assert [write for write in world.writes if write.verb == "delete"] == []
 
 
 @BOTH

@@ -9,7 +9,7 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN
+from tests.model.answers import FORBIDDEN, NO_LISTS
 from tests.model.policies import apply_policy, delete_policy, serve_policies
 from tests.model.projected import FLEET, PROJECTION, TASKS, projected
 from tests.model.weather import Fate
@@ -204,3 +204,17 @@ def test_C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_
         apply_policy(world.robot, projection=JOBS)
         world.pass_time(120)
         assert (set(world.cloud.objects(TASKS)), set(world.cloud.objects(JOB_KIND))) == (set(), {"a"})
+
+
+@pytest.mark.parametrize("answer", NO_LISTS)
+def test_C1_7_C7_an_answer_that_is_no_list_does_not_show_that_no_copy_is_left(answer: Reply) -> None:
+    with projected("robot") as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert set(world.cloud.objects(TASKS)) == {"a"}
+        world.inject("cloud", answer, verb="list", part="/tasks", times=1)
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(60)
+        assert set(world.cloud.objects(TASKS)) == set()

@@ -5,6 +5,8 @@ import pytest
 from crsyncer.core.content.annotations import DRIFT, OURS, SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Json
 from crsyncer.errors import SyncError
+from crsyncer.ports import Reply
+from tests.model.answers import NO_LISTS
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, holds, restart, roles, row, scene, state
 from tests.model.world import World
@@ -118,6 +120,16 @@ def test_S1_8_an_annotation_that_was_removed_leaves_a_line_while_copies_follow_n
         downstream.delete("g4")
         world.pass_time(700)
         assert (reasons(world, "KindStopped"), world.status()["health"]) == ([], "healthy")
+
+
+@pytest.mark.parametrize("answer", NO_LISTS)
+def test_S1_8_an_answer_that_is_no_list_does_not_end_the_line(answer: Reply) -> None:
+    with scene() as world:
+        synced(world, "cloud", 2)
+        world.inject("robot", answer, verb="list", part="/goals")
+        world.robot.annotate_kind({SPEC_SOURCE: None})
+        world.pass_time(10)
+        assert "2 copies " in reasons(world, "KindStopped")[0]["message"]
 
 
 def test_S1_8_annotated_again_the_line_is_gone() -> None:

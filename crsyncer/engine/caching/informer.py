@@ -10,7 +10,6 @@ from crsyncer.core.model import Cursor, Freshness, Json, Key, Side, View
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.project import objection
 from crsyncer.core.reports.facts import Action, Fact
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.pages import PageLimit
 from crsyncer.core.watching.revisions import Revisions
@@ -20,6 +19,7 @@ from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Observer
 from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.list_objects import listed
 from crsyncer.runtime.listwatch import ListWatch, Phase
 
 
@@ -167,11 +167,7 @@ class Informer:
 
     async def list_items(self, call: Call) -> list[Json]:
         """The objects of a short list. Raises the SyncError that the answer means."""
-        reply = await self.listwatch.connection.request(call)
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-        if error is not None:
-            raise error
-        return reply.body.get("items") or []
+        return listed(await self.listwatch.connection.request(call))
 
     def absent(self, key: Key) -> None:
         """Handle it as deleted; its last state is not known."""

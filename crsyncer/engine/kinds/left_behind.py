@@ -23,16 +23,15 @@ from crsyncer.core.pair.decide import decide, may_delete
 from crsyncer.core.pair.project import objection, view_of
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.reports.text import count
-from crsyncer.core.requests import calls
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Collection
-from crsyncer.core.watching.pages import FIRST
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces, Place
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.errors import Never, NotAllowed, NotServed, SyncError
+from crsyncer.runtime import list_objects
 
 log = logging.getLogger(__name__)
 
@@ -272,15 +271,6 @@ class LeftBehind:
 
     async def _list(self, objects: Collection) -> AsyncIterator[Json]:
         """Each object of a collection. Raises SyncError."""
-        resume = ""
-        while True:
-            reply = await self._connection.request(calls.list_page(objects, limit=FIRST, resume=resume))
-            error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-            if error is not None:
-                raise error
-            for raw in reply.body.get("items") or ():
-                if isinstance(raw, dict) and isinstance(raw.get("metadata"), dict):
-                    yield raw
-            resume = str((reply.body.get("metadata") or {}).get("continue") or "")
-            if not resume:
-                return
+        async for raw in list_objects.objects(self._connection.request, objects):
+            if isinstance(raw, dict) and isinstance(raw.get("metadata"), dict):
+                yield raw

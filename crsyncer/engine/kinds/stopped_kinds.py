@@ -11,10 +11,12 @@ from crsyncer.core.kinds.read_kind import is_terminating
 from crsyncer.core.kinds.stopped_kind import SyncedKind, from_store, remembered, to_store
 from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.actions import Hold, HoldReason
-from crsyncer.core.requests.calls import PARTIAL_LIST, list_page
+from crsyncer.core.requests.calls import PARTIAL_LIST, Call
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.pairs.hold_driver import ISSUED
-from crsyncer.errors import SyncError, Unsure
+from crsyncer.errors import Conflict, SyncError, Unsure
+from crsyncer.ports import Reply
+from crsyncer.runtime.list_objects import objects
 
 _STORED = "synced-kinds"
 """The name under which the store keeps what is remembered."""
@@ -110,21 +112,17 @@ class StoppedKinds:
     async def _list(self, kind: SyncedKind) -> frozenset[Key]:
         """The copies of a kind, by complete lists. Raises SyncError where there was none."""
         connection, found = self._context.connections[kind.downstream], set()
+
+        async def send(call: Call) -> Reply:
+            if not connection.up.is_set():
+                raise Unsure(f"the {connection.name} is {connection.state}")
+            return await connection.while_up(connection.request(call))
+
         for collection in kind.copies:
-            resume = None
-            while resume != "":
-                if not connection.up.is_set():
-                    raise Unsure(f"the {connection.name} is {connection.state}")
-                call = list_page(collection, limit=_PAGE, resume=resume or "", accept=PARTIAL_LIST)
-                reply = await connection.while_up(connection.request(call))
-                if reply.status == 404:
-                    break  # a kind that is not served has no copies
-                if reply.status != 200:
-                    raise Unsure(f"the {connection.name} answered {reply.status}")
-                for raw in reply.body.get("items") or ():
+            with contextlib.suppress(Conflict):  # 404: a kind that is not served has no copies
+                async for raw in objects(send, collection, page=_PAGE, accept=PARTIAL_LIST):
                     if kind.is_copy(raw):
                         found.add(Key(raw["metadata"].get("namespace", ""), raw["metadata"]["name"]))
-                resume = reply.body["metadata"].get("continue", "")
         return frozenset(found)
 
     def _show(self, name: str, copies: frozenset[Key]) -> None:
