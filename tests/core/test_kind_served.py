@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.holds.kind_served import Served, is_alive, served_by_both, served_by_crd, served_in_discovery
+from crsyncer.core.holds.kind_served import Served, crd_in, is_alive, served_by_both, served_by_crd, served_in_discovery
 from tests.core.builders import endpoint
 
 GOALS = "goals.lab.example.com"
@@ -18,6 +18,7 @@ GOAL = {"name": "goals", "namespaced": True}
         (200, {"resources": [{"name": "goals", "verbs": ["create"]}]}, Served.NO),
         (200, {"resources": [GOAL | {"name": "goals/status", "verbs": ["create"]}, {"name": "maps"}]}, Served.NO),
         (200, {"resources": None}, Served.NO),
+        (200, {}, Served.UNKNOWN),
         (404, {}, Served.NOT_FOUND),
         (401, {}, Served.UNKNOWN),
         (403, {}, Served.UNKNOWN),
@@ -33,6 +34,20 @@ CRD = {"name": GOALS, "uid": "u1"}
 
 
 NOT_FOUND = {"kind": "Status", "reason": "NotFound"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "shown"),
+    [
+        (200, {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": CRD}]}, (200, {"metadata": CRD})),
+        (200, {"metadata": {"resourceVersion": "1"}, "items": None}, (404, {"reason": "NotFound"})),
+        (200, {"items": []}, (200, {"items": []})),
+        (200, {}, (200, {})),
+        (403, NOT_FOUND, (403, NOT_FOUND)),
+    ],
+)
+def test_S5_5_only_a_list_shows_that_a_crd_is_gone(status, body, shown):
+    assert crd_in(status, body) == shown
 
 
 @pytest.mark.parametrize(

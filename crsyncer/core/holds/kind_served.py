@@ -4,6 +4,7 @@ from enum import Enum
 
 from crsyncer.core.kinds.endpoint import Endpoint
 from crsyncer.core.model import Json
+from crsyncer.core.watching.watch import listed_at
 
 
 class Served(Enum):
@@ -12,7 +13,7 @@ class Served(Enum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
-    """Discovery is forbidden; gateways have several status codes for that."""
+    """Discovery is forbidden, for which gateways have several status codes, or something else answers in its place."""
     NOT_FOUND = "not found"
     """Discovery does not show the group and version: they are gone, or a gateway hides discovery."""
     OTHER = "other"
@@ -27,7 +28,7 @@ def served_in_discovery(endpoint: Endpoint, status: int, body: Json) -> Served:
     """
     if status == 404:
         return Served.NOT_FOUND
-    if status != 200:
+    if status != 200 or "resources" not in body:
         return Served.UNKNOWN
     resource = _resource(endpoint, body)
     same = resource is not None and bool(resource.get("namespaced")) == endpoint.namespaced
@@ -56,7 +57,7 @@ def _resource(endpoint: Endpoint, body: Json) -> Json | None:
 
 def crd_in(status: int, body: Json) -> tuple[int, Json]:
     """The answer to a request for a CRD, where a list of that name was asked for instead."""
-    if status != 200 or "items" not in body:
+    if status != 200 or not listed_at(body):
         return status, body
     return next(((200, item) for item in body["items"] or []), (404, {"reason": "NotFound"}))
 
