@@ -15,17 +15,15 @@ from crsyncer import __version__
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
 from tests.adapters.kube_server import make_certificates
+from tests.delivery.built import build, kubeconfig_of
+from tests.delivery.command_line import crsyncer
 from tests.delivery.followed import ROOT
 from tests.delivery.machine import Machine, make_machine
-from tests.delivery.test_door_manifests import manifests
-from tests.delivery.test_packages_booted import build, deb, image, kubeconfig_of
 from tests.system.bed import eventually
 from tests.system.confined import Confined
 from tests.system.conftest import FLEET_CRDS
 
 pytestmark = pytest.mark.nightly("boots a machine")
-__all__ = ["deb", "image"]
-
 DOOR_DEB = ROOT / f"dist/crsyncer-door_{__version__}_all.deb"
 UNITS = ("crsyncer-door", "crsyncer-door-haproxy")
 _ROBOTS = "/apis/registry.cloudrobotics.com/v1alpha1/namespaces/default/robots"
@@ -196,7 +194,8 @@ async def test_the_containers_of_the_manifests_serve_a_robot_and_let_it_go_befor
 ):
     assert image
     robots = await with_robot(cloud)
-    [deployment] = manifests()["Deployment"]
+    printed = json.loads(crsyncer("door", "manifests", "--json").stdout)["items"]
+    [deployment] = [each for each in printed if each["kind"] == "Deployment"]
     spec = deployment["spec"]["template"]["spec"]
     mounts = {name: tmp_path / name for name in ("run", "account", "certificate", "shards")}
     for each in mounts.values():

@@ -3,11 +3,9 @@
 Also the image, the package for another architecture, and that a build can be repeated.
 """
 
-import base64
 import hashlib
 import json
 import os
-import platform
 import shutil
 import subprocess
 from functools import partial
@@ -20,6 +18,7 @@ from crsyncer import __version__
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api
+from tests.delivery.built import ARCHITECTURE, DEB, build, kubeconfig_of
 from tests.delivery.followed import ROOT
 from tests.delivery.interpreters import ORDER, POLICY, tries_expressions
 from tests.delivery.machine import DEPENDS, DISTRIBUTIONS, Machine, make_machine
@@ -28,14 +27,9 @@ from tests.system.bed import crd, eventually
 
 pytestmark = pytest.mark.nightly("boots machines and waits for a watchdog")
 
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
-DEB = ROOT / f"dist/crsyncer_{__version__}_{ARCHITECTURE}.deb"
 K3S, CLOUD = "etc/rancher/k3s/k3s.yaml", "etc/crsyncer/cloud.kubeconfig"
 _BEFORE = "0.0.1"
 _SECONDS = 180.0
-
-
-IMAGE = f"crsyncer:{__version__}"
 _EDITS = 10
 _READ_POLICIES = """\
 import json, sys
@@ -85,43 +79,6 @@ class Robot:
 
     async def until_healthy(self, what: str) -> None:
         await self.until(lambda: self.machine.run("crsyncer", "status")[0] == 0, f"healthy {what}")
-
-
-def kubeconfig_of(plane: Plane, path: Path) -> str:
-    """Its administrator's kubeconfig with the CA in it: the machine does not see files of this one."""
-    content = yaml.safe_load(plane.kubeconfig(path).read_text())
-    for cluster in content["clusters"]:
-        ca_file = Path(cluster["cluster"].pop("certificate-authority"))
-        cluster["cluster"]["certificate-authority-data"] = base64.b64encode(ca_file.read_bytes()).decode()
-    return yaml.safe_dump(content)
-
-
-def build(script: str, *tools: str) -> None:
-    """Run a script of packaging/; skips the test where a tool for it is missing."""
-    for tool in tools:
-        if shutil.which(tool) is None:
-            pytest.skip(f"no {tool} here, and nobody has run packaging/{script}")
-    subprocess.run([ROOT / "packaging" / script], check=True, timeout=1800)
-
-
-@pytest.fixture(scope="session")
-def deb() -> Path:
-    """The package of this commit; built where nobody has."""
-    committed = int(subprocess.check_output(["git", "log", "-1", "--format=%ct"], cwd=ROOT))
-    if not DEB.exists() or DEB.stat().st_mtime < committed:
-        build("deb.sh", "apt-get", "dpkg-deb")
-    return DEB
-
-
-@pytest.fixture(scope="session")
-def image(deb: Path) -> str:
-    """The image of that package; built where nobody has."""
-    if shutil.which("podman") is None:
-        pytest.skip("no podman here: apt install podman runc")
-    archive = ROOT / f"dist/crsyncer-image_{__version__}_{ARCHITECTURE}.tar"
-    if not archive.exists() or archive.stat().st_mtime < deb.stat().st_mtime:
-        build("image.sh")
-    return IMAGE
 
 
 @pytest.fixture(params=DISTRIBUTIONS)
