@@ -367,7 +367,7 @@ def test_G6_a_robot_that_floods_is_limited_and_the_others_are_not(door: OpenDoor
         seconds=60,
     )
     assert "HTTP/1.1 200" in told.text
-    assert "HTTP/1.1 429" in told.text
+    assert told.text.count("HTTP/1.1 429") == 1  # the next one is a second later, or they would take HAProxy's CPU
     assert "retry-after: " in told.text.lower()
     for name in ("r2", "r3"):
         told = door.ask(at("goals", f"robot-{name}"), audited.cloud.robots[name].token)
