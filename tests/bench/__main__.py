@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import crsyncer
-from tests.bench import bulk, fleet, outage, policies, single
+from tests.bench import bulk, door, fleet, outage, policies, single
 from tests.bench.stage import Figure, Stage, stage
 
 PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
@@ -26,24 +26,27 @@ PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
     "outage": outage.figures,
     "many": bulk.ten_thousand,
 }
-FLEET = "fleet"
-"""The part with a cloud of its own."""
+FLEET, DOOR = "fleet", "door"
+"""The parts with a cloud of their own."""
 _OPEN = (
     "live status latency while a full audit runs: the audit lists versions beside the watch",
     "silently dead connection where packets vanish: measured with a relay that falls silent, not with a network",
 )
 
 
-async def figures(names: list[str], *, robots: int, minutes: float) -> AsyncIterator[Figure]:
-    """The figures of the named parts, in order; those of the fleet last."""
-    if staged := [name for name in names if name != FLEET]:
+async def figures(names: list[str], given: argparse.Namespace) -> AsyncIterator[Figure]:
+    """The figures of the named parts, in order; those of fleet and door last."""
+    if staged := [name for name in names if name in PARTS]:
         async with stage() as on:
             for name in staged:
                 async for figure in PARTS[name](on):
                     yield figure
             await on.drop_kind()
     if FLEET in names:
-        async for figure in fleet.figures(robots=robots, minutes=minutes):
+        async for figure in fleet.figures(robots=given.robots, minutes=given.minutes):
+            yield figure
+    if DOOR in names:
+        async for figure in door.figures(watches=given.watches, kinds=given.kinds):
             yield figure
 
 
@@ -80,17 +83,19 @@ async def measure(found: AsyncIterator[Figure], out: Path) -> None:
 
 def main() -> None:
     """Parse the command line."""
+    everything = [*PARTS, FLEET, DOOR]
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", help=f"which parts (default all): {', '.join([*PARTS, FLEET])}")
+    parser.add_argument("parts", nargs="*", help=f"which parts (default all): {', '.join(everything)}")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
     parser.add_argument("--robots", type=int, default=10_000, help="of the part fleet (default 10000)")
     parser.add_argument("--minutes", type=float, default=15.0, help="the part fleet ends by then (default 15)")
+    parser.add_argument("--watches", type=int, default=10_000, help="of the part door (default 10000)")
+    parser.add_argument("--kinds", type=int, choices=(1, 2), default=1, help="kinds that each robot watches there")
     arguments = parser.parse_args()
-    everything = [*PARTS, FLEET]
     wrong = [name for name in arguments.parts if name not in everything]
     if wrong:
         sys.exit(f"unknown part {wrong[0]}; there are: {', '.join(everything)}")
-    found = figures(arguments.parts or everything, robots=arguments.robots, minutes=arguments.minutes)
+    found = figures(arguments.parts or everything, arguments)
     asyncio.run(measure(found, arguments.out))
 
 
