@@ -6,6 +6,7 @@ HAProxy itself cuts every watch at one moment: `close-spread-time` spreads idle 
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 
 from crsyncer.door.domain.haproxy_answers import Stream, Worker
@@ -32,15 +33,16 @@ async def drain(haproxy: MasterSocket, *, grace: float, seconds: float) -> int:
             await haproxy.close_frontend(worker.pid)
     ended, began = 0, loop.time()
     known: dict[int, Sequence[Stream]] = {}
-    rounds = max(round(seconds / _ROUND_SECONDS), 1)
-    for number in range(rounds):
+    while True:
+        at = loop.time()
+        rounds = max(1, math.ceil((began + seconds - at) / _ROUND_SECONDS))
         left = 0
         for worker in await haproxy.workers():
-            now, known[worker.pid] = await _end_some(haproxy, worker, known.get(worker.pid, ()), rounds - number)
+            now, known[worker.pid] = await _end_some(haproxy, worker, known.get(worker.pid, ()), rounds)
             ended, left = ended + now, left + len(known[worker.pid])
-        if not left:
+        if not left or rounds == 1:
             break
-        await asyncio.sleep(max(0.0, began + (number + 1) * _ROUND_SECONDS - loop.time()))
+        await asyncio.sleep(max(0.0, at + _ROUND_SECONDS - loop.time()))
     log.info("ended %d streams within %.0f s", ended, loop.time() - began)
     return ended
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import pairwise
 
 from tests.api import ApiError
 from tests.bench.door_stage import DoorStage, Report, Watchers, door_stage, most_robots, namespace_of
@@ -49,6 +50,7 @@ async def figures(*, watches: int, kinds: int) -> AsyncIterator[Figure]:
                     yield figure
             for figure in await _restarts(on, door):
                 yield figure
+            yield await _drained(on, door)
             last = await door.report()
             yield Figure("events of foreign namespaces", "events", (float(last.foreign),), goal="0")
 
@@ -177,6 +179,23 @@ async def _restarts(on: DoorStage, door: Watchers) -> list[Figure]:
             note=f"it serves after {started:.0f} s",
         ),
     ]
+
+
+async def _drained(on: DoorStage, door: Watchers) -> Figure:
+    """How many streams end in each second while the door is drained."""
+    say("the door is drained")
+    left = [(await door.report()).open]
+    drained = asyncio.create_task(asyncio.to_thread(on.drain))
+    while not drained.done():
+        await asyncio.wait([drained], timeout=1.0)
+        left.append((await door.report()).open)
+    say(await drained)
+    ended = tuple(float(before - after) for before, after in pairwise(left) if before > after)
+    return Figure(
+        *("the door drained within 30 s: streams that end in a second", "streams", ended),
+        goal="spread",
+        note=f"at most {max(ended, default=0):.0f} of {left[0]}, in {len(ended)} s",
+    )
 
 
 def _with_p99(name: str, samples: tuple[float, ...], goal: str, note: str) -> Figure:

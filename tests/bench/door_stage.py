@@ -19,6 +19,7 @@ from crsyncer.sandbox.resource import NAMESPACE, Resource
 from tests.api import Api
 from tests.bench.fleet_stage import say
 from tests.bench.stage import cpu_seconds, rss_mib
+from tests.delivery.command_line import crsyncer
 from tests.door.conftest import ROBOTS_PATH, robot
 from tests.door.open_door import Kept, OpenDoor
 from tests.system.bed import crd
@@ -73,7 +74,7 @@ class Watchers:
         return found
 
     async def until_open(self, what: str, *, seconds: float = 600.0) -> float:
-        """Wait until every stream is open; the seconds that it took. Raises TimeoutError."""
+        """Wait until every stream is open; the seconds that it took, or `seconds` where they were too few."""
         started = told = time.monotonic()
         while True:
             now = await self.report()
@@ -81,7 +82,8 @@ class Watchers:
                 say(f"{what}: {now.open} streams")
                 return time.monotonic() - started
             if time.monotonic() - started > seconds:
-                raise TimeoutError(f"{what}: {now.open} of {now.of} streams after {seconds:g} s, {now.refused}")
+                say(f"{what}: {now.open} of {now.of} streams after {seconds:g} s, {now.refused}; going on")
+                return seconds
             if time.monotonic() - told > _TOLD_SECONDS:
                 told = time.monotonic()
                 say(f"{what}: {now.open} of {now.of} streams, refused {now.refused}")
@@ -179,6 +181,11 @@ class DoorStage:
             os.kill(pid, signal.SIGKILL)
         assert self.door.haproxy is not None
         self.door.haproxy.stop(graceful=False)
+
+    def drain(self) -> str:
+        """End HAProxy's streams as before a stop; what the command says."""
+        done = crsyncer("door", "drain", "--directory", self.door.directory, "--socket", self.door.socket)
+        return str(done.stdout or done.stderr).strip()
 
     def door_mib(self) -> float:
         """The memory of HAProxy's workers."""
