@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from crsyncer.ports import Reply
 from tests.fleet_model.controlling import control, fleet
-from tests.fleet_model.fleet_judge import marks
 from tests.fleet_model.fleet_world import INVENTORY_KIND, FleetWorld
+from tests.fleet_model.judged_objects import marks
 from tests.fleet_model.oracle import REPLICA, ROBOT_LABEL, SOURCE, digest
-from tests.model.answers import CONFLICT, INTERNAL_ERROR, invalid
+from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, invalid
 from tests.model.plane import GROUP
 from tests.model.weather import Fate
 
@@ -257,3 +258,21 @@ def test_a_replica_that_the_server_refuses_blocks_its_robot_alone_and_is_tried_h
         world.pass_time(7300)
         world.agree()
         assert world.status()["errors"] == []
+
+
+@pytest.mark.parametrize(("answer", "most"), [(INTERNAL_ERROR, 30), (FORBIDDEN, 4)], ids=["500", "403"])
+@pytest.mark.parametrize("verb", ["create", "patch", "delete"])
+def test_S10_a_write_that_fails_is_tried_again_with_waits_that_grow(verb: str, answer: Reply, most: int) -> None:
+    with fleet(robots=2) as world:
+        failing = world.inject(answer, verb=verb, part="/goals", times=1e6, seconds=60)
+        match verb:
+            case "create":
+                world.source("lift")
+            case "patch":
+                world.cloud.set("dock", spec={"x": 2})
+            case _:
+                world.unplace()
+        world.pass_time(55)
+        assert 2 <= failing.met <= most
+        world.pass_time(300 if answer is INTERNAL_ERROR else 4000)
+        world.agree()

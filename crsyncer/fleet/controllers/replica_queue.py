@@ -131,15 +131,16 @@ class Replicas:
             again = await self._writer.write(key, wanted, plan)
         except NotLeading:
             return  # the process ends
+        if again.pause is not None:
+            self._dispatcher.slow_down(again.pause)
+        # After a write that is to be made again later, a look would queue it at once.
+        if again.pause is not None or again.back_off:
+            self._dispatcher.back_off(job)
+            return
         if again.after is not None:
             self.look_at(key, self._state.now + again.after)
-        elif again.pause is not None:
-            self._dispatcher.slow_down(again.pause)
-            self._dispatcher.back_off(job)
-        elif again.back_off:
-            self._dispatcher.back_off(job)
-        else:
-            self._dispatcher.succeeded(job)
+            return
+        self._dispatcher.succeeded(job)
         if not again.written:
             self.look([key])
 
