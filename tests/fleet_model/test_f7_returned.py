@@ -102,6 +102,23 @@ def test_F7_3_statuses_are_combined_beside_the_placement_and_a_restart_writes_no
         assert world.stored(COMBINED) == {}
 
 
+def test_F6_3_S8_what_the_controller_wrote_itself_is_written_again_after_a_restore():
+    with fleet(robots=2) as world:
+        collector(world)
+        world.edit(statusCollectors=["c"])
+        world.settle()
+        world.robots("r3")
+        returns(world, "r1", "Ready")
+        backup = world.cloud.snapshot()  # nothing was made of either yet
+        world.settle()
+        expected = [["r1", "Ready"], *([robot, 'Key not found in map : "phase"'] for robot in ("r2", "r3"))]
+        assert (sorted(world.decided()), rows(world)) == (["r1", "r2", "r3"], expected)
+        world.cloud.restore(backup)
+        world.judge.rewound()
+        world.agree()
+        assert (sorted(world.decided()), rows(world)) == (["r1", "r2", "r3"], expected)
+
+
 def test_F6_3_a_combined_status_is_written_at_most_every_five_seconds():
     with fleet(robots=2) as world:
         collector(world)
@@ -177,6 +194,20 @@ def test_F5_3_a_placement_that_is_deleted_takes_its_singletons_with_it():
         world.settle()
         assert world.stored(PLACEMENTS) == {}
         assert source_status(world) is None
+
+
+def test_F5_3_the_finalizer_waits_while_a_singleton_cannot_be_cleared():
+    with fleet(robots=1) as world:
+        world.edit(statusReturn="Singleton")
+        returns(world, "r1", "Ready")
+        world.settle()
+        world.inject(INTERNAL_ERROR, verb="patch", part="/default/goals/dock/status", times=1000, seconds=60)
+        world.unplace()
+        world.pass_time(55)
+        assert len(world.stored(PLACEMENTS)) == 1
+        world.pass_time(120)
+        world.settle()
+        assert (world.stored(PLACEMENTS), source_status(world)) == ({}, None)
 
 
 def test_F6_2_a_refused_status_is_a_fault_of_its_placement():

@@ -172,6 +172,8 @@ class Intake:
         """The cloud was restored or is another one: until a collection is listed again its versions tell nothing."""
         self._state.fleet.rewound.add(name)
         self._state.losses.restored(is_restored=True)
+        self._placements.rewound()
+        self._returned.rewound()
 
     def _input_listed(self, name: Input) -> None:
         is_first = name not in self._state.fleet.listed

@@ -15,14 +15,21 @@ class OwnObjects:
         self._state = state
         self._versions: dict[Key, tuple[str, str]] = {}
         """uid and resourceVersion."""
+        self._doubted: set[Key] = set()
+        """Those whose version belongs to a past that the server may have lost."""
 
     def seen(self, key: Key, metadata: Json) -> bool:
         """An object was shown or written; False: what is known is newer."""
         uid, version = self._versions.get(key, ("", ""))
-        if uid == metadata["uid"] and newer(version, metadata["resourceVersion"]):
+        if key not in self._doubted and uid == metadata["uid"] and newer(version, metadata["resourceVersion"]):
             return False
+        self._doubted.discard(key)
         self._versions[key] = metadata["uid"], metadata["resourceVersion"]
         return True
+
+    def rewound(self) -> None:
+        """The server may show older objects than are known: the next that it shows counts as newer (S8.3)."""
+        self._doubted = set(self._versions)
 
     def gone(self, key: Key) -> None:
         """An object is gone."""

@@ -125,6 +125,14 @@ class Placements:
             desk.progress.stored(decision.number, None)
             self._soon(text)
 
+    def rewound(self) -> None:
+        """The cloud was restored or is another one: no Decision counts as stored until it is shown again (F6.3)."""
+        self._own.rewound()
+        for decision in self._decisions.values():
+            desk = self._desks.get(f"{decision.namespace}/{decision.placement}")
+            if desk is not None and desk.uid == decision.placement_uid:
+                desk.progress.stored(decision.number, None)
+
     def reports_listed(self) -> None:
         """The reports are listed."""
         if not self.reports.are_listed:

@@ -131,6 +131,10 @@ class StatusReturn:
         self._written.pop(key, None)
         self._take(self.statuses.combined_gone(*key))
 
+    def rewound(self) -> None:
+        """The cloud was restored or is another one: the CombinedStatuses that it shows count, however old they are."""
+        self._own.rewound()
+
     def combined_listed(self) -> None:
         """CombinedStatuses are listed."""
         self.listed(COMBINED_STATUSES)
@@ -249,7 +253,7 @@ class StatusReturn:
                 is_removal = operations[-1]["op"] == "remove"
                 tell = self.statuses.singleton_removed if is_removal else self.statuses.source_shown
                 self._take(tell(raw, source.resource))
-                for text in self._state.fleet.index.placements_of(source):
+                for text in self._state.fleet.index.placements_of(source) | self.statuses.listing(source):
                     self._status_changed(text)
             case _:
                 assert_never(plan)

@@ -153,6 +153,10 @@ class ReturnedStatuses:
         """What must be done about the status of one source."""
         return self._singletons.plan(source)
 
+    def listing(self, source: SourceKey) -> set[str]:
+        """The placements whose stored status lists a source: also those that select it no more."""
+        return self._singletons.listing(source)
+
     def singletons(self, placement: str) -> list[Json]:
         """`status.singletons` of a placement."""
         return self._singletons.entries(placement)

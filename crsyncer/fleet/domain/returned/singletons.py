@@ -243,6 +243,10 @@ class Singletons:
             return Nothing()
         return Patch((_test(seen), {"op": "remove", "path": "/status"}))
 
+    def listing(self, source: SourceKey) -> set[str]:
+        """The placements that list a source."""
+        return set(self._listing(source))
+
     # What is known
 
     def _blind(self, source: SourceKey) -> str:
