@@ -337,6 +337,25 @@ def test_F5_2_a_hold_of_what_could_not_be_seen_outlives_leader_and_placement(rea
     assert world.held() == {"uid-all": (reasons[-1], 10)}
 
 
+def test_F5_2_a_loss_counts_once_the_kinds_that_it_depends_on_were_seen_alive_after_it():
+    world = World()
+    world.now += 1
+    world.gone("r0")
+    assert world.removal(after=31.0, alive=False) is Removal.UNKNOWN
+    assert world.removal(after=31.0) is Removal.NOW
+
+
+def test_F5_2_a_release_removes_nothing_that_its_id_did_not_show():
+    world = World(robots=40)
+    world.gone(*world.names[:9])
+    world.now += 100
+    world.gone("r9")
+    [hold] = world.losses.holds()["uid-all"]
+    assert len(world.losses.release("uid-all", hold.id)) == 9
+    assert world.removal("r0") is Removal.NOW
+    assert world.removal("r9") is Removal.LATER
+
+
 def test_F5_2_at_a_start_a_placement_that_is_gone_is_held():
     world = World()
     world.fleet.placement_gone("site", "all")

@@ -12,8 +12,8 @@ from typing import Any
 from crsyncer.core.model import Json
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.core.reports.text import rfc3339
-from tests.fleet_model.fleet_judge import is_replica, marks
 from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.judged_objects import is_replica, marks
 from tests.fleet_model.oracle import FLEET, OURS, ROBOT_LABEL, lives, texts
 from tests.model.plane import GROUP
 from tests.model.storage import Change

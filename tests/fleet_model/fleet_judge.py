@@ -4,20 +4,29 @@ It knows what is stored, and what was stored a while ago: a controller may act o
 `_SEEN_SECONDS`, and no earlier, but for what befell its link.
 """
 
-import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.fleet.domain.lease import TIMEOUT_SECONDS
 from tests.fleet_model import oracle, returned_judge
-from tests.fleet_model.oracle import PLACEMENTS, REPLICA, ROBOT_LABEL, ROBOTS, SOURCE, Expected, Objects, Place
+from tests.fleet_model.judged_objects import (
+    content_of,
+    differences,
+    distinct,
+    has_guards,
+    is_lease,
+    is_replica,
+    marks,
+    owned,
+    without_status,
+)
+from tests.fleet_model.oracle import PLACEMENTS, ROBOT_LABEL, ROBOTS, SOURCE, Expected, Objects, Place
 from tests.fleet_model.protection import Protection
-from tests.model.judge import is_guarded
 from tests.model.schema import admitted
 from tests.model.storage import Change
 
@@ -159,7 +168,7 @@ class FleetJudge:
         window = self._window(patient=patient)
         yield from window
         names = (ROBOTS, PLACEMENTS, oracle.STRIPS, "configmaps", oracle.CRDS, oracle.POLICIES, resource)
-        states = [_distinct(moment.objects.get(name, {}) for moment in window) for name in dict.fromkeys(names)]
+        states = [distinct(moment.objects.get(name, {}) for moment in window) for name in dict.fromkeys(names)]
         for mixed in islice(product(*states), _MOST_VIEWS):
             yield Moment(window[0].time, dict(zip(names, mixed, strict=False)))
 
@@ -198,7 +207,7 @@ class FleetJudge:
         self._writing = False
         if write.resource in (LEASES, _COLLECTORS) or self.only_lease:
             return
-        if not _is_guarded(write.call):
+        if not has_guards(write.call):
             self._say(f"{write}: without its guards: {write.call.body}")
         if wrong := returned_judge.look(self.world, write):
             self._say(wrong)
@@ -210,9 +219,9 @@ class FleetJudge:
             return
         for raw in (write.before, write.after):
             if raw is not None and is_replica(raw):
-                self._replica(write)
+                self._replica(process, write)
                 return
-        if write.before is not None and _without_status(write.before) != _without_status(write.after or {}):
+        if write.before is not None and without_status(write.before) != without_status(write.after or {}):
             self._say(f"{write}: it is no replica (F3.2)")
 
     def _ready(self, process: "Process", write: "Write") -> None:
@@ -239,21 +248,21 @@ class FleetJudge:
                 if placement is not None and FINALIZER not in (placement["metadata"].get("finalizers") or []):
                     self._say(f"{write}: before the finalizer of its placement (F6.3)")
 
-    def _replica(self, write: "Write") -> None:
+    def _replica(self, process: "Process", write: "Write") -> None:
         place = (write.resource, write.namespace, write.name)
         if write.verb == "delete":
             assert write.before is not None
-            self._deletion(write, place, write.before)
+            self._deletion(process, write, place, write.before)
         elif write.after is not None and is_replica(write.after):
             self._content(write, place, write.after)
         elif write.before is not None:
-            self._deletion(write, place, write.before)  # KeepReplicas
+            self._deletion(process, write, place, write.before)  # KeepReplicas
 
-    def _deletion(self, write: "Write", place: Place, before: Json) -> None:
+    def _deletion(self, process: "Process", write: "Write", place: Place, before: Json) -> None:
         """Nothing goes that is wanted, or because something could not be seen (F5)."""
         window, home = self._window(patient=False), self.world.home
-        why = self.protection.forbids(place, before, self.world.processes[write.process].identity)
-        if why and not write.late:
+        why = self.protection.forbids(place, before, process.identity)
+        if why and not write.late and not self._was_edited(before):
             self._say(f"{write}: {why}, and nobody has released it (F5.2)")
         source_id = before["metadata"]["labels"][SOURCE]
         wanted = (view.expected(home).get(place) for view in self._views(place[0], patient=False))
@@ -268,9 +277,18 @@ class FleetJudge:
         if not going and not any(place[0] in oracle.placeable(moment.objects) for moment in window):
             self._say(f"{write}: {place[0]} is not placeable (F2.3)")
 
+    def _was_edited(self, before: Json) -> bool:
+        """Whether the placement of a replica was edited or deleted so shortly ago that nothing else need be seen."""
+        uid, seen = marks(before)["placement"], set()
+        for moment in self._window(patient=False):
+            found = moment.objects.get(PLACEMENTS, {}).values()
+            raw = next((each for each in found if each["metadata"]["uid"] == uid), None)
+            seen.add(None if raw is None else (raw["metadata"]["generation"], oracle.lives(raw)))
+        return len(seen) > 1
+
     def _content(self, write: "Write", place: Place, after: Json) -> None:
         """What is written is wanted, is no repetition, and comes after finalizer and Decision (F3, F6.3)."""
-        if write.before is not None and is_replica(write.before) and _owned(write.before) == _owned(after):
+        if write.before is not None and is_replica(write.before) and owned(write.before) == owned(after):
             self._say(f"{write}: it was so already (F3.4)")
         changed = write.before is None or content_of(write.before) != content_of(after)
         kept = write.before is not None and is_replica(write.before)
@@ -325,9 +343,12 @@ class FleetJudge:
         return [*self._missing(moment), *self._left(moment), *returned]
 
     def _missing(self, moment: Moment) -> Iterator[str]:
+        blocked = self._blocked(moment)
         for place in moment.expected(self.world.home):
             each = self._admitted(moment, place)
             assert each is not None
+            if each.robot in blocked and self._has_rollout(each.placement):
+                continue  # it is not begun (F8.1)
             found = moment.objects.get(place[0], {}).get(place[1:])
             if each.content is None or (found is not None and not is_replica(found)):
                 continue  # blocked: its rendering fails, or its name is taken
@@ -343,91 +364,30 @@ class FleetJudge:
 
     def _left(self, moment: Moment) -> Iterator[str]:
         expected, kinds = moment.expected(self.world.home), oracle.placeable(moment.objects)
-        blocked = {each.robot for place, each in expected.items() if self._is_blocked(moment, place, each)}
+        blocked = self._blocked(moment)
         for resource in kinds:
             for where, found in moment.objects.get(resource, {}).items():
                 if not is_replica(found) or (resource, *where) in expected or not oracle.lives(found):
                     continue
-                placement = self._placement(marks(found)["placement"])
-                is_gated = "rollout" in (placement or {"spec": {}})["spec"]
-                if is_gated and oracle.texts(found, "labels")[ROBOT_LABEL] in blocked:
+                uid, robot = marks(found)["placement"], oracle.texts(found, "labels")[ROBOT_LABEL]
+                placement = self._placement(uid)
+                if robot in blocked and self._has_rollout(uid):
                     continue  # it comes after what is due, which never comes (F8.1)
                 if placement is not None and not (placement.get("status") or {}).get("holds"):
                     yield f"{(resource, *where)} is left over, and not held"
 
-    def _is_blocked(self, moment: Moment, place: Place, each: Expected) -> bool:
-        """Whether a rendering fails, or the name is somebody else's."""
-        found = moment.objects.get(place[0], {}).get(place[1:])
-        return each.content is None or (found is not None and not is_replica(found))
+    def _blocked(self, moment: Moment) -> set[str]:
+        """The robots of which a rendering fails, or a name is somebody else's."""
+        found = set()
+        for place, each in moment.expected(self.world.home).items():
+            there = moment.objects.get(place[0], {}).get(place[1:])
+            if each.content is None or (there is not None and not is_replica(there)):
+                found.add(each.robot)
+        return found
+
+    def _has_rollout(self, uid: str) -> bool:
+        placement = self._placement(uid)
+        return placement is not None and "rollout" in placement["spec"]
 
     def _say(self, what: str) -> None:
         self.violations.append(f"{self.world.clock.now:.2f} {what}")
-
-
-def is_lease(call: Call) -> bool:
-    """Whether a request is about Leases."""
-    return call.path.startswith("/apis/coordination.k8s.io/")
-
-
-def is_replica(raw: Json) -> bool:
-    """Whether an object bears the controller's marks."""
-    return SOURCE in oracle.texts(raw, "labels") and REPLICA in oracle.texts(raw, "annotations")
-
-
-def marks(raw: Json) -> Json:
-    """What the annotation of a replica says."""
-    found: Json = json.loads(oracle.texts(raw, "annotations")[REPLICA])
-    return found
-
-
-def content_of(raw: Json) -> Json:
-    """Everything of an object but metadata and status."""
-    return {key: value for key, value in raw.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-
-
-def differences(found: Json, wanted: Expected, *, is_new: bool = False) -> str:
-    """How a replica differs from what it shall be; "": it does not. `is_new`: it was written just now."""
-    if wanted.content is None:
-        return "nothing, for its rendering fails" if is_new else ""
-    if wanted.create_only and not is_new:
-        return ""
-    if content_of(found) != wanted.content:
-        return f"{content_of(found)} is not {wanted.content}"
-    for what, asked in (("labels", wanted.labels), ("annotations", wanted.annotations)):
-        there, owned = oracle.texts(found, what), marks(found)[what]
-        if {key: there.get(key) for key in owned} != asked:
-            return f"{what} {there}, of which {owned} are ours, are not {asked}"
-    return ""
-
-
-def _distinct(states: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
-    for state in states:
-        if state not in found:
-            found.append(state)
-    return found
-
-
-def _owned(raw: Json) -> Any:
-    """All that the controller may write of a replica, but how often it did."""
-    annotations = {key: text for key, text in oracle.texts(raw, "annotations").items() if key != REPLICA}
-    said = {key: value for key, value in marks(raw).items() if key != "n"}
-    return content_of(raw), oracle.texts(raw, "labels"), annotations, said
-
-
-def _without_status(raw: Json) -> Any:
-    metadata = {
-        key: value for key, value in (raw.get("metadata") or {}).items() if key not in ("resourceVersion", "generation")
-    }
-    return content_of(raw), metadata
-
-
-def _is_guarded(call: Call) -> bool:
-    match call.method:
-        case "DELETE":
-            return {"uid", "resourceVersion"} <= set((call.body or {}).get("preconditions") or {})
-        case "PATCH":
-            tested = {each["path"] for each in call.body if each["op"] == "test"}
-            return "/metadata/uid" in tested
-        case _:
-            return is_guarded(call)

@@ -15,8 +15,8 @@ from tests.fleet_model.cloud_steps import (
 )
 from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_history import KINDS, ROBOTS, FleetHistory
-from tests.fleet_model.fleet_judge import is_replica
 from tests.fleet_model.fleet_world import INVENTORY_KIND, PLACEMENTS, PROPERTIES, STRIPS, FleetWorld
+from tests.fleet_model.judged_objects import is_replica
 from tests.fleet_model.oracle import FLEET, lives
 from tests.fleet_model.return_steps import collect, return_all, return_status, uncollect
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAVAILABLE, too_many
@@ -111,12 +111,12 @@ class FleetMachine:
 
     def add_robot(self, name: str, site: str) -> None:
         """A robot is enrolled."""
-        if name not in self.world.cloud.objects(INVENTORY_KIND):
+        if self.served(INVENTORY_KIND) and name not in self.world.cloud.objects(INVENTORY_KIND):
             self.world.robots(name, **({"site": site} if site else {}))
 
     def lose_robot(self, name: str) -> None:
         """A Robot is deleted."""
-        if name in self.world.cloud.objects(INVENTORY_KIND):
+        if self.served(INVENTORY_KIND) and name in self.world.cloud.objects(INVENTORY_KIND):
             self.world.lose_robots(name)
 
     def lose_many_robots(self, number: int) -> None:
@@ -130,7 +130,7 @@ class FleetMachine:
 
     def move_robot(self, name: str, site: str) -> None:
         """A Robot is labelled otherwise."""
-        if name in self.world.cloud.objects(INVENTORY_KIND):
+        if self.served(INVENTORY_KIND) and name in self.world.cloud.objects(INVENTORY_KIND):
             self.world.cloud.label(name, kind=INVENTORY_KIND, site=site or None)
 
     def add_source(self, kind: str, name: str, spec: Json, labels: Json) -> None:
@@ -167,13 +167,13 @@ class FleetMachine:
     def edit(self, name: str, spec: Json) -> None:
         """Somebody replaces the spec of a placement."""
         found = self.world.cloud.objects(PLACEMENTS).get(name)
-        if found is not None:
+        if found is not None and self.served(PLACEMENTS):
             target = {"target": found["spec"].get("target", "PerRobot")}
             self.world.cloud.set(name, kind=PLACEMENTS, spec=_own_templates(name, spec) | target)
 
     def unplace(self, name: str) -> None:
         """Somebody deletes a placement."""
-        if name in self.world.cloud.objects(PLACEMENTS):
+        if self.served(PLACEMENTS) and name in self.world.cloud.objects(PLACEMENTS):
             self.world.unplace(name)
 
     def replace_placement(self, name: str, spec: Json) -> None:

@@ -23,7 +23,8 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.errors import NotLeading
 from crsyncer.fleet.domain.values import GROUP as FLEET
 from crsyncer.ports import Reply
-from tests.fleet_model.fleet_judge import FleetJudge, is_replica
+from tests.fleet_model.fleet_judge import FleetJudge
+from tests.fleet_model.judged_objects import is_replica
 from tests.fleet_model.process import Process, Work
 from tests.model.api_server import CRDS, ApiServer
 from tests.model.clock import Clock

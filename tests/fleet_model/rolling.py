@@ -9,8 +9,8 @@ from typing import Any
 from crsyncer.core.model import Json
 from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_agents import GOALS, OFFLINE_SECONDS, READY, Agents
-from tests.fleet_model.fleet_judge import content_of, is_replica, marks
 from tests.fleet_model.fleet_world import DECISIONS, FleetWorld, Write
+from tests.fleet_model.judged_objects import content_of, is_replica, marks
 from tests.fleet_model.oracle import ROBOT_LABEL, digest, texts
 
 QUICK: Json = {"maxConcurrency": 2, "minReadySeconds": 10, "progressDeadlineSeconds": 120}

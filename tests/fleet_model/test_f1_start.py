@@ -5,7 +5,7 @@ import pytest
 from crsyncer.ports import Reply
 from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_world import INVENTORY_KIND, FleetWorld, placing
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
+from tests.model.answers import FORBIDDEN
 from tests.model.weather import Fate
 
 INPUTS = {
@@ -15,7 +15,6 @@ INPUTS = {
     "strips": "/fieldstrips",
     "properties": "/namespaces/crsyncer-properties/configmaps",
 }
-EMPTY = Reply(200, {"metadata": {"resourceVersion": "99999"}, "items": []})
 
 
 @pytest.mark.parametrize("answer", [FORBIDDEN, Fate.LOST], ids=["403", "no answer"])
@@ -34,36 +33,6 @@ def test_F1_1_without_a_list_of_an_input_a_new_leader_writes_no_replica(part: st
         assert world.written(began, resource="goals") == []
         world.agree()
         assert world.specs()["robot-r1/dock"] == {"x": 2}
-
-
-@pytest.mark.parametrize("answer", [INTERNAL_ERROR, NOT_SERVED], ids=["500", "404"])
-@pytest.mark.parametrize("part", [*INPUTS.values(), "/goals"], ids=[*INPUTS, "sources"])
-def test_F1_1_F5_2_what_cannot_be_listed_any_more_removes_nothing(part: str, answer: Reply | Fate) -> None:
-    with fleet() as world:
-        began = world.clock.now
-        for verb in ("list", "watch"):
-            world.inject(answer, verb=verb, part=part, times=1_000_000, seconds=400, standing=True)
-        world.cloud.others_write(5)
-        world.cloud.restart()
-        world.source("lift")
-        world.robots("r4")
-        world.pass_time(380)
-        gone = [each for each in world.written(began) if each.verb == "delete"]
-        assert gone == []
-        assert len(world.replicas()) >= 3
-        world.agree()
-        assert len(world.replicas()) == 8
-
-
-@pytest.mark.parametrize("part", [*INPUTS.values(), "/goals"], ids=[*INPUTS, "sources"])
-def test_F1_1_F5_2_an_empty_list_removes_nothing(part: str) -> None:
-    with fleet() as world:
-        world.inject(EMPTY, verb="list", part=part)
-        world.cloud.others_write(5)
-        world.cloud.restart()
-        world.pass_time(200)
-        assert [str(each) for each in world.written(resource="goals") if each.verb == "delete"] == []
-        assert len(world.replicas()) == 3
 
 
 def test_F1_1_a_kind_that_cannot_be_listed_stops_no_other() -> None:

@@ -8,9 +8,9 @@ from crsyncer.core.model import Json
 from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_judge import FINALIZER
 from tests.fleet_model.fleet_machine import HELD, RELEASE
-from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS, FleetWorld, placing
+from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS, FleetWorld
 from tests.fleet_model.oracle import FLEET, REPLICA, ROBOT_LABEL, SOURCE
-from tests.model.plane import GROUP
+from tests.model.answers import INTERNAL_ERROR
 
 
 def gone_after(world: FleetWorld, place: str, *, seconds: float = 120.0) -> float:
@@ -191,30 +191,6 @@ def test_F5_2_a_few_losses_are_not_held() -> None:
         assert world.holds() == {}
 
 
-@pytest.mark.parametrize("kind", ["goals", "robots.registry.cloudrobotics.com", PLACEMENTS, DECISIONS])
-def test_F5_2_a_crd_that_is_deleted_removes_nothing_of_what_stays(kind: str) -> None:
-    with FleetWorld(control, kinds={"goals": {}, "plans": {}}) as world:
-        world.robots("r1", "r2")
-        world.source("dock")
-        world.source("hall", kind="plans")
-        world.place("p", **placing("goals", "plans"))
-        world.start()
-        world.agree()
-        definition = world.definition(kind)
-        plural, _, group = kind.partition(".")
-        world.cloud.delete_kind(kind)
-        world.pass_time(1)
-        for _ in range(20):
-            world.cloud.sweep(plural, group=group or GROUP)
-            world.pass_time(10)
-        restart(world)
-        world.pass_time(100)
-        assert len(world.replicas("plans")) == 2
-        world.serve(definition)
-        world.pass_time(60)
-        assert len(world.replicas("plans")) == 2
-
-
 def test_F5_2_a_placement_whose_finalizer_was_taken_away_leaves_its_replicas_to_whoever_selects_them() -> None:
     with fleet(robots=2) as world:
         world.place("q", robotNames=["r1"], robotSelectors=[])
@@ -242,6 +218,17 @@ def test_F5_3_the_finalizer_waits_for_replicas_and_not_for_robots() -> None:
         assert list(world.replicas()) == ["robot-r1/dock"]
         order = [(each.verb, each.resource.partition(".")[0]) for each in world.written() if each.time > 40]
         assert order.index(("delete", "robotplacementdecisions")) > order.index(("delete", "goals"))
+
+
+def test_F5_3_the_finalizer_waits_while_a_replica_cannot_be_removed() -> None:
+    with fleet(robots=2) as world:
+        world.inject(INTERNAL_ERROR, verb="delete", part="/goals", times=1000, seconds=60)
+        world.unplace("p")
+        world.pass_time(55)
+        assert "p" in world.cloud.objects(PLACEMENTS)
+        assert len(world.replicas()) == 2
+        world.agree()
+        assert "p" not in world.cloud.objects(PLACEMENTS)
 
 
 def test_F5_3_replicas_of_a_kind_that_is_not_placeable_go_with_their_placement() -> None:

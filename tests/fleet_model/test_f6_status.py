@@ -5,7 +5,7 @@ import itertools
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_machine import HELD
 from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS
-from tests.model.answers import FORBIDDEN
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.plane import GROUP
 
 
@@ -22,6 +22,18 @@ def test_F6_3_a_status_and_a_decision_are_written_on_change_and_at_most_every_5_
         quiet = world.clock.now
         world.pass_time(600)
         assert world.written(quiet) == []
+
+
+def test_F6_3_nothing_is_written_while_the_finalizer_cannot_be_stored() -> None:
+    with fleet(robots=2) as world:
+        world.inject(INTERNAL_ERROR, verb="patch", part="/robotplacements", times=1000, seconds=60)
+        world.cloud.finalize("p", kind=PLACEMENTS)
+        began = world.clock.now
+        world.cloud.set("dock", spec={"x": 2})
+        world.pass_time(55)
+        assert world.written(began, resource="goals") == []
+        world.agree()
+        assert world.specs() == {"robot-r1/dock": {"x": 2}, "robot-r2/dock": {"x": 2}}
 
 
 def test_F6_3_a_decision_has_at_most_500_robots_and_the_lowest_free_number() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from crsyncer.core.reports.text import rfc3339
 from tests.fleet_model.fleet_agents import SYNC_STATES
-from tests.fleet_model.fleet_judge import marks
+from tests.fleet_model.judged_objects import marks
 from tests.fleet_model.oracle import OURS, ROBOT_LABEL
 from tests.fleet_model.rolling import Rolling, rolling
 

@@ -13,12 +13,16 @@ import pytest
 from tests.model.mutant import Mutant
 from tests.model.scene import synced
 
+HERE = ("tests.model",)
+
 
 @cache
-def all_tests() -> list[tuple[str, Callable[..., None]]]:
-    """Every test of this directory, by name."""
-    modules = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if "test_mutants" not in path.stem)
-    return [found for name in modules for found in getmembers(import_module(f"tests.model.{name}"), isfunction)]
+def all_tests(folders: tuple[str, ...]) -> list[tuple[str, Callable[..., None]]]:
+    """Every test of some directories, named as packages, by name."""
+    root = Path(__file__).parents[2]
+    files = [path for each in folders for path in sorted((root / each.replace(".", "/")).glob("test_*.py"))]
+    names = [f"tests.{path.parent.name}.{path.stem}" for path in files if "test_mutants" not in path.stem]
+    return [found for name in names for found in getmembers(import_module(name), isfunction)]
 
 
 def arguments(hazard: Callable[..., None]) -> Iterator[dict[str, Any]]:
@@ -36,9 +40,9 @@ def named(names: Any, value: Any) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def hazards(begin: str) -> Iterator[Callable[[], None]]:
+def hazards(begin: str, folders: tuple[str, ...] = HERE) -> Iterator[Callable[[], None]]:
     """The tests whose names begin so, as something to be run."""
-    for name, hazard in all_tests():
+    for name, hazard in all_tests(folders):
         if not name.startswith(f"test_{begin}"):
             continue
         for given in arguments(hazard):
@@ -60,10 +64,10 @@ def hazards(begin: str) -> Iterator[Callable[[], None]]:
             yield run
 
 
-def noticed(mutant: Mutant) -> bool:
-    """Whether some hazard goes wrong while the agent has the defect."""
+def noticed(mutant: Mutant, folders: tuple[str, ...] = HERE) -> bool:
+    """Whether some hazard goes wrong while the agent, or another program, has the defect."""
     with mutant.alive():
-        for hazard in hazards(mutant.noticed_by):
+        for hazard in hazards(mutant.noticed_by, folders):
             try:
                 hazard()
             except (Exception, pytest.fail.Exception):
