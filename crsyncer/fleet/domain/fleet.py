@@ -321,10 +321,11 @@ class Fleet:
     def _row_shown(self, raw: Json, row: Row, resource: str) -> Change:
         """A replica. A write that nobody here has seen the answer of must contain the rendering, or it has drifted.
 
-        So a kind's sources are to be shown before its replicas.
+        So a kind's sources are to be shown before its replicas. While it is listed from the beginning, what is known of
+        a replica may be from a time when its sources were not.
         """
-        old = self.rows.get(key := _key(row, resource))
-        if old is not None and (old.uid, old.marks.number) == (row.uid, row.marks.number):
+        old, is_listed = self.rows.get(key := _key(row, resource)), resource in self.listed
+        if is_listed and old is not None and (old.uid, old.marks.number) == (row.uid, row.marks.number):
             return self._keep(replace(row, admitted=old.admitted), resource)
         wanted = self.wanted(key)
         made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
