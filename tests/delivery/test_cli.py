@@ -23,7 +23,7 @@ COMMANDS = [
     *("fleet", "door", "demo", "sandbox"),
 ]
 FLEET = ["crds", "doctor", "explain", "plan", "release", "render", "status"]
-DOOR = ["assign", "config", "doctor", "drain", "manifests", "run", "status"]
+DOOR = ["assign", "config", "doctor", "drain", "manifests", "run", "split", "status"]
 GROUPS = {"fleet": FLEET, "door": DOOR}
 
 

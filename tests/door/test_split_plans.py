@@ -83,7 +83,7 @@ GOES: dict[str, tuple[StoredObject, StoredObject | None, str | None]] = {
     "deleted, and gone at the clone": (DELETED, None, None),
     "deleted at the clone": (ONE, replace(DELETED, content="d"), None),
     "deleted at both": (DELETED, DELETED, None),
-    "deleted at the shard alone": (DELETED, ONE, "is deleted at a alone"),
+    "deleted at the shard alone": (DELETED, ONE, None),
     "made anew": (ONE, replace(ONE, uid="u2"), "has another uid: it was made anew"),
     "another one is deleted": (ONE, replace(DELETED, uid="u2"), "has another uid: it was made anew"),
     "written at either": (ONE, replace(ONE, content="d"), "differs in its content: it was written after the snapshot"),

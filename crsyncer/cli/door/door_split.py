@@ -88,8 +88,11 @@ async def _split(
     yes: bool,
 ) -> tuple[Json, tuple[str, str] | None]:
     """The document, and the message and hint of the step that fails or is not done."""
+    from functools import partial
+
     from crsyncer.door.gather_door import shard_clusters
     from crsyncer.door.robots import robots_collection
+    from crsyncer.door.split.asked_doors import ask_doors
     from crsyncer.door.split.shard_objects import ShardObjects
     from crsyncer.door.split.splitting import Splitting
 
@@ -97,7 +100,8 @@ async def _split(
         send, root = clusters[ROOT].request, settings.root
         robots = await robots_collection(send, root.robots, root.robots_namespace)
         one, other = (ShardObjects(name, clusters[name].request) for name in (shard, new))
-        content, failed = await Splitting(send, robots, one, other, names, listens).run(step, yes=yes)
+        splitting = Splitting(send, robots, one, other, names, partial(ask_doors, listens))
+        content, failed = await splitting.run(step, yes=yes)
     if failed is None:
         return content, None
     if step is None or failed.number == step:

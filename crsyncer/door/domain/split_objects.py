@@ -144,9 +144,10 @@ def clone_difference(shard: str, new: str, one: StoredObject | None, other: Stor
 def why_it_stays(shard: str, new: str, one: StoredObject, other: StoredObject | None) -> str | None:
     """Why an object at the shard must not go there, now that its robot is at the clone; None: it may.
 
-    It may go where the clone has the same, or where it was deleted at the clone or at both.
+    It may go where the clone has the same, and where it was deleted at either: after the switch a deletion at the shard
+    may be ours, of an object that others' finalizers keep.
     """
-    if other is None and one.is_deleted:
+    if one.is_deleted:
         return None
     if other is None and one.by_robot:
         return f"is not at {new} yet, where its robot makes it anew"
@@ -156,8 +157,6 @@ def why_it_stays(shard: str, new: str, one: StoredObject, other: StoredObject | 
         return None
     if one.uid == other.uid and other.is_deleted:
         return None
-    if one.is_deleted:
-        return f"is deleted at {shard} alone"
     return _content_difference(one, other)
 
 

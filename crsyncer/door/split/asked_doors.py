@@ -1,7 +1,7 @@
 """Asks each `crsyncer door run` which robots are at the two shards of a split."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from crsyncer.core.model import Json
 from crsyncer.door.domain.split_plan import AskedDoor
@@ -13,10 +13,9 @@ _AGAIN_SECONDS = 0.5
 """A door may miss an answer while HAProxy ends an old process."""
 
 
-async def ask_doors(listens: Sequence[tuple[str, int]], shards: Iterable[str]) -> tuple[AskedDoor, ...]:
+async def ask_doors(listens: Sequence[tuple[str, int]], shards: Sequence[str]) -> tuple[AskedDoor, ...]:
     """What each door says; one that does not answer says why."""
-    names = tuple(shards)
-    return tuple(await asyncio.gather(*(_ask_door(listen, names) for listen in listens)))
+    return tuple(await asyncio.gather(*(_ask_door(listen, shards) for listen in listens)))
 
 
 async def _ask_door(listen: tuple[str, int], shards: Sequence[str]) -> AskedDoor:

@@ -1,7 +1,7 @@
 """Takes the steps by which a shard is split, each only where it may be taken, and looks at everything before each."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -18,6 +18,7 @@ from crsyncer.door.domain.split_plan import (
     LABELS,
     STEPS,
     THEIRS,
+    AskedDoor,
     SplitFacts,
     State,
     Step,
@@ -29,7 +30,6 @@ from crsyncer.door.domain.split_plan import (
     split_document,
 )
 from crsyncer.door.robots import PAGE
-from crsyncer.door.split.asked_doors import ask_doors
 from crsyncer.door.split.shard_objects import ShardObjects, choose_versions
 from crsyncer.errors import Conflict, SyncError
 from crsyncer.ports import Send
@@ -44,14 +44,18 @@ _ROUNDS = 3
 
 @dataclass(slots=True)
 class Splitting:
-    """One split. `patience`: for how many seconds robots get to leave a shard, and to come to the other."""
+    """One split.
+
+    `ask` asks the doors about shards, `patience` is for how many seconds robots get to leave a shard and to come to the
+    other.
+    """
 
     root: Send
     robots: Collection
     shard: ShardObjects
     new: ShardObjects
     names: tuple[str, ...]
-    listens: Sequence[tuple[str, int]]
+    ask: Callable[[Sequence[str]], Awaitable[tuple[AskedDoor, ...]]]
     patience: float = 60.0
     acts: list[str] = field(default_factory=list)
     """What was done, a line each."""
@@ -94,7 +98,7 @@ class Splitting:
         # NEW is read last: what it has not is not there when the shard's is looked at, and later.
         at_shard = await self.shard.read_objects(theirs)
         at_new = await self.new.read_objects(theirs | frozenset(map(robot_namespace, others)))
-        doors = await ask_doors(self.listens, (self.shard.name, self.new.name))
+        doors = await self.ask((self.shard.name, self.new.name))
         return SplitFacts(self.shard.name, self.new.name, self.names, labels, (one, other), at_shard, at_new, doors)
 
     async def _take(self, number: int, facts: SplitFacts) -> SplitFacts:
@@ -105,7 +109,7 @@ class Splitting:
         until = loop.time() + self.patience
         while is_awaited(facts, number) and loop.time() < until:
             await asyncio.sleep(_POLL_SECONDS)
-            facts = replace(facts, doors=await ask_doors(self.listens, (facts.shard, facts.new)))
+            facts = replace(facts, doors=await self.ask((facts.shard, facts.new)))
         for _ in range(_ROUNDS):
             if judge_split(facts)[number - 1].state is not State.OPEN:
                 break
