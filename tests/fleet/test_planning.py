@@ -150,6 +150,14 @@ def test_what_is_blocked_is_no_write():
     assert found["blocked"] == [{"robot": "r0", "source": "site/dock", "reason": "RenderFailed", "message": message}]
 
 
+def test_F8_1_nothing_else_is_written_to_a_robot_with_an_error_before_a_rollout_begins_it():
+    world = World(raw_placement(**ROLLOUT, expand=True), robots=1)
+    world.do(world.fleet.object_shown(goal(spec={"x": "{{ .none }}"}), GOALS))
+    world.do(world.fleet.object_shown(goal("lift"), GOALS))
+    assert in_turn(world) == {}
+    assert [each["source"] for each in planned(world)["blocked"]] == ["site/dock"]
+
+
 def test_F3_7_an_object_that_is_handed_over_is_updated():
     world = World(robots=1)
     world.do(world.fleet.object_gone(GOALS, "robot-r0", "dock"))

@@ -10,7 +10,8 @@ from crsyncer.fleet.domain.rollout.robot_progress import RobotTally, looked_at, 
 from crsyncer.fleet.domain.seats import Seats, seat_of
 from crsyncer.fleet.domain.values import Placement, ReplicaKey, RobotState
 
-NOW, IN_TURN, DEFERRED = "now", "inTurn", "deferred"
+NOW, IN_TURN, DEFERRED, NEVER = "now", "inTurn", "deferred", "never"
+"""NEVER: not before the errors of the robot's replicas are mended; it is not begun until then."""
 
 
 class Turns:
@@ -50,6 +51,8 @@ class Turns:
         progress = looked_at(restored(stored, tally, self._now), tally, placement.rollout, self._now)
         if may_write(progress, tally, stored, placement.rollout):
             return NOW
+        if tally.errors:
+            return NEVER
         return DEFERRED if progress.state is RobotState.DEFERRED else IN_TURN
 
     def _tally(self, placement: Placement, robot: str) -> RobotTally:
