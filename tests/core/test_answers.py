@@ -9,6 +9,7 @@ from crsyncer.core.requests.answers import (
     TRIES_BEFORE_DEAD,
     Answer,
     is_inconclusive,
+    is_still_there,
     judge,
     lasting,
     read,
@@ -162,3 +163,21 @@ def test_S10_an_answer_that_repeats_and_cannot_pass_becomes_a_dead_letter(
     last = lasting(error, tries=TRIES_BEFORE_DEAD, unchanged=unchanged)
     assert isinstance(last, Never) is lasts
     assert str(last) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "there"),
+    [
+        ({"kind": "Status", "status": "Success", "metadata": {}, "details": {"uid": "u"}}, False),
+        ({"kind": "Goal", "metadata": {"uid": "u", "deletionTimestamp": "now"}, "status": {"phase": "DONE"}}, True),
+        ({"kind": "Goal", "metadata": {"uid": "u", "deletionTimestamp": "now"}}, True),
+    ],
+)
+def test_S5_1_an_answer_to_a_deletion_shows_whether_finalizers_keep_the_object(body, there):
+    assert is_still_there(body, "u") is there
+
+
+@pytest.mark.parametrize("body", [{}, {"metadata": []}, {"status": "Failure"}, {"metadata": {"uid": "another"}}])
+def test_S10_what_shows_neither_the_object_nor_a_success_is_no_answer_to_a_deletion(body):
+    with pytest.raises(Unsure):
+        is_still_there(body, "u")

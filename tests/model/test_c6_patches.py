@@ -5,12 +5,12 @@ import math
 import pytest
 
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN, UNAUTHORIZED, invalid
+from tests.model.answers import FORBIDDEN, GARBAGE, UNAUTHORIZED, invalid
 from tests.model.blocking import LOCAL, MINE, block, blocking, codes, finalizer_rows, finalizers, patches
 from tests.model.check import Checker, specs
 from tests.model.journal import Request
 from tests.model.life import AgentSettings
-from tests.model.policies import serve_policies
+from tests.model.policies import delete_policy, serve_policies
 from tests.model.scene import roles, settle
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -176,7 +176,7 @@ def test_C6_2_a_dead_letter_is_tried_again_hourly_or_when_an_operator_asks(way: 
         assert set(world.robot.objects()) == {"a"}
 
 
-@pytest.mark.parametrize("answer", [FAILED_TEST, UNAUTHORIZED, Fate.LOST, Fate.REPLY_LOST], ids=str)
+@pytest.mark.parametrize("answer", [FAILED_TEST, UNAUTHORIZED, GARBAGE, Fate.LOST, Fate.REPLY_LOST], ids=str)
 def test_C6_2_what_is_not_for_good_is_tried_again_and_the_copy_waits(answer: Reply | Fate) -> None:
     with blocking() as world:
         world.inject("cloud", answer, verb="patch", part="/goals/a", times=2)
@@ -186,6 +186,23 @@ def test_C6_2_what_is_not_for_good_is_tried_again_and_the_copy_waits(answer: Rep
         assert (finalizers(world.cloud), set(world.robot.objects())) == ([MINE], {"a"})
         creates = list(world.journal.asked("robot", verb="create", kind="goals"))
         assert len(creates) == 1
+
+
+@pytest.mark.parametrize("end", ["deleted", "relabelled", "policy deleted"])
+def test_C6_3_an_answer_that_shows_no_object_removes_no_finalizer(end: str) -> None:
+    with blocking(filtered="true") as world:
+        world.cloud.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"}, finalizers=[LOCAL])
+        world.start()
+        world.settle()
+        world.inject("cloud", GARBAGE, verb="patch", part="/goals/a", times=2)
+        if end == "deleted":
+            world.cloud.delete("a")
+        elif end == "relabelled":
+            world.cloud.label("a", robot="robot-2")
+        else:
+            delete_policy(world.robot)
+        world.pass_time(120)
+        assert finalizers(world.cloud) == [LOCAL]
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -9,7 +9,7 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN, NO_LISTS
+from tests.model.answers import FORBIDDEN, GARBAGE, NO_LISTS
 from tests.model.policies import apply_policy, delete_policy, serve_policies
 from tests.model.projected import FLEET, PROJECTION, TASKS, projected
 from tests.model.weather import Fate
@@ -217,4 +217,16 @@ def test_C1_7_C7_an_answer_that_is_no_list_does_not_show_that_no_copy_is_left(an
         world.inject("cloud", answer, verb="list", part="/tasks", times=1)
         apply_policy(world.robot, projection=JOBS)
         world.pass_time(60)
+        assert set(world.cloud.objects(TASKS)) == set()
+
+
+def test_C1_7_C7_a_deletion_that_somebody_else_answers_is_asked_for_again() -> None:
+    with projected("robot") as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.inject("cloud", GARBAGE, verb="delete", part="/tasks", times=2)
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(120)
         assert set(world.cloud.objects(TASKS)) == set()

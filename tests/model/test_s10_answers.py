@@ -262,6 +262,14 @@ def test_S10_a_copy_whose_writing_is_answered_without_it_is_looked_at_again(worl
     assert world.status()["health"] == "healthy"
 
 
+@pytest.mark.parametrize("body", [Reply(200, {}), Reply(200, {"metadata": []}), GARBAGE], ids=["{}", "odd", "html"])
+def test_S10_a_copy_whose_deletion_is_answered_by_somebody_else_is_looked_at_again(world: World, body: Reply) -> None:
+    world.inject("robot", body, verb="delete", part="/goals", times=2)
+    world.cloud.delete("a")
+    world.pass_time(60.0)
+    assert world.robot.objects() == {}
+
+
 @pytest.mark.parametrize("killed", [False, True], ids=["lives", "killed"])
 def test_S10_an_older_status_that_lands_after_its_time_out_is_followed_by_the_newest_one(killed: bool) -> None:
     with synced() as world:

@@ -120,6 +120,14 @@ def shown(body: Json, uid: str = "") -> Json:
     return metadata
 
 
+def is_still_there(body: Json, uid: str) -> bool:
+    """Whether an object whose deletion was answered with 2xx is there: its own finalizers keep it.
+
+    Raises Unsure where the answer shows neither it nor a success.
+    """
+    return body.get("status") != "Success" and bool(shown(body, uid))
+
+
 def lasting(error: SyncError, *, tries: int, unchanged: bool = False) -> SyncError:
     """The error as Never, where the same answer came in so many tries that asking again will not help.
 

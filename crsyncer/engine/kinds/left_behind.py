@@ -23,7 +23,7 @@ from crsyncer.core.pair.decide import decide, may_delete
 from crsyncer.core.pair.project import objection, view_of
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.reports.text import count
-from crsyncer.core.requests.answers import judge
+from crsyncer.core.requests.answers import is_still_there, judge
 from crsyncer.core.requests.calls import Collection
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
@@ -246,7 +246,7 @@ class LeftBehind:
                 error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
                 if error is not None and reply.status not in (404, 409):
                     raise error
-                if (reply.body.get("metadata") or {}).get("uid") == uid:  # its own finalizers keep it
+                if error is None and is_still_there(reply.body, uid):
                     self._terminating.add(uid)
                     continue
                 del left[uid]

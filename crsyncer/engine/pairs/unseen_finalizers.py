@@ -10,7 +10,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Key, Loaded, Side
 from crsyncer.core.pair.finalizer_calls import KeptObject, remove_finalizer, remove_finalizer_at
 from crsyncer.core.reports.facts import Action, Fact
-from crsyncer.core.requests.answers import causes_of, judge
+from crsyncer.core.requests.answers import causes_of, judge, shown
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.engine.context import EngineContext
 from crsyncer.errors import NotServed, SyncError
@@ -31,16 +31,14 @@ async def remove_unseen(key: Key, row: FinalizerRow, context: EngineContext, *, 
     for place in searches.places(row):
         call = remove_finalizer_at(objects, key, row.upstream_uid, name=row.name, place=place)
         reply = await ask(connection, call, sensitive=sensitive, expected=(404, 422))
-        if reply.status == 404:
-            searches.ended(row)
-            return
-        left = tuple((reply.body.get("metadata") or {}).get("finalizers") or ()) if reply.status < 300 else ()
+        if reply.status == 422:
+            continue
+        left = tuple(reply.body["metadata"].get("finalizers") or ()) if reply.status != 404 else ()
         if row.name in left:  # servers keep duplicates (measured)
             kept = KeptObject(key, row.upstream_uid, left, None)
             await ask(connection, remove_finalizer(objects, kept, row.name), sensitive=sensitive, expected=(404,))
-        if reply.status < 300:
-            searches.ended(row)
-            return
+        searches.ended(row)
+        return
 
 
 async def ask(connection: Connection, call: Call, *, sensitive: bool, expected: tuple[int, ...] = ()) -> Reply:
@@ -50,6 +48,8 @@ async def ask(connection: Connection, call: Call, *, sensitive: bool, expected: 
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=True)
     if error is not None and (reply.status not in expected or isinstance(error, NotServed) or causes):
         raise error
+    if error is None:
+        shown(reply.body)
     return reply
 
 

@@ -18,7 +18,7 @@ from crsyncer.core.pair.actions import Create, Delete, Hold, HoldReason, Seed, U
 from crsyncer.core.pair.compose import compose_copy, selected_labels
 from crsyncer.core.pair.project import bears_mark, last_desired, objection, status_with, view_of
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.answers import is_still_there, judge, shown
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.errors import Conflict, NameTaken, Never, NoStatus, NotAllowed, StatusRejected
 from crsyncer.ports import Reply
@@ -197,13 +197,13 @@ class Writer:
         try:
             reply = await self._request(_Intent(key, action, view), call)
             _happened(reply, unless=404)
+            stays = reply.status != 404 and is_still_there(reply.body, action.uid)
         finally:
             self._deleting -= 1
             if not self._deleting:
                 self._quiet.set()
         copy = self._cache.views[self._policy.downstream].get(key)
         if copy is not None and copy.unselected and copy.uid == action.uid:
-            stays = (reply.body.get("metadata") or {}).get("uid") == action.uid
             if stays:
                 self._cache.saw(self._policy.downstream, key, reply.body)
             self.unwatched_deleted(key, not stays)
