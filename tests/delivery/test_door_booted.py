@@ -255,8 +255,11 @@ async def test_the_containers_of_the_manifests_serve_a_robot_and_let_it_go_befor
             with container(f"haproxy-{os.getpid()}", haproxy, mounts, logs["haproxy"]) as beside:
                 await eventually(serves, seconds=_SECONDS, what="the robot comes in")
                 assert "haproxy_server_status" in get(_METRICS)[1]
-                status = [*inside, "/usr/bin/crsyncer", "door", "status"]
-                assert subprocess.run(status, capture_output=True, timeout=120).returncode == 0
+
+                async def healthy(status=(*inside, "/usr/bin/crsyncer", "door", "status")) -> bool:
+                    return subprocess.run(status, capture_output=True, timeout=120).returncode == 0
+
+                await eventually(healthy, seconds=_SECONDS, what="the door is healthy")
                 drain = haproxy["lifecycle"]["preStop"]["exec"]["command"]
                 done = subprocess.run([*beside, *drain], capture_output=True, text=True, timeout=120)
                 assert (done.returncode, done.stdout) == (0, "ended 0 streams\n"), done.stderr
