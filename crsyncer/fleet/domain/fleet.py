@@ -7,16 +7,23 @@ strip those of its kind. Of replicas only rows are kept (F3.9).
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from sys import intern
 
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.watch import newer
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.index import Index
-from crsyncer.fleet.domain.names import SOURCE, replica_name, robot_namespace, source_id
+from crsyncer.fleet.domain.names import SOURCE, replica_name, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
-from crsyncer.fleet.domain.read_objects import not_served, placement_of, robot_of, row_of, source_of
+from crsyncer.fleet.domain.read_objects import (
+    meaning,
+    not_served,
+    placement_of,
+    replica_key,
+    robot_of,
+    row_of,
+    source_of,
+)
 from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.renderings import Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
@@ -31,7 +38,6 @@ from crsyncer.fleet.domain.values import (
     Row,
     Source,
     SourceKey,
-    Target,
     Verdict,
     Wait,
     Wanted,
@@ -268,7 +274,7 @@ class Fleet:
 
     def object_shown(self, raw: Json, resource: str) -> Change:
         """An object of a placed kind was added or changed: a replica, a source, or anything else."""
-        row = row_of(raw, resource)
+        row = row_of(raw, resource, stamped=self._renderings.stamped)
         if row is not None:
             return self._row_shown(raw, row, resource)
         place = key_of(raw)
@@ -305,7 +311,7 @@ class Fleet:
         """The API server's answer to a write of ours: its content is what the server made of it (F3.5)."""
         place, metadata = key_of(raw), raw["metadata"]
         if not self.is_seen(resource, place, metadata):
-            row = row_of(raw, resource, admitted=True)
+            row = row_of(raw, resource, admitted=True, stamped=self._renderings.stamped)
             return Change() if row is None else self._keep(row, resource)
         key = self._places[resource][place]
         old = self.rows[key]
@@ -324,7 +330,7 @@ class Fleet:
         So a kind's sources are to be shown before its replicas. While it is listed from the beginning, what is known of
         a replica may be from a time when its sources were not.
         """
-        old, is_listed = self.rows.get(key := _key(row, resource)), resource in self.listed
+        old, is_listed = self.rows.get(key := replica_key(row, resource)), resource in self.listed
         if is_listed and old is not None and (old.uid, old.marks.number) == (row.uid, row.marks.number):
             return self._keep(replace(row, admitted=old.admitted), resource)
         wanted = self.wanted(key)
@@ -333,7 +339,7 @@ class Fleet:
         return self._keep(replace(row, admitted=row.content if is_admitted else ""), resource)
 
     def _keep(self, row: Row, resource: str) -> Change:
-        key, place = _key(row, resource), Key(row.namespace, row.name)
+        key, place = replica_key(row, resource), Key(row.namespace, row.name)
         change = self._place_gone(place, resource, unless=key)
         if self._others[resource].pop(place, None) is not None:
             change.add(self._source(SourceKey(resource, *place), None))
@@ -371,7 +377,7 @@ class Fleet:
         if old is None and source is None:
             return Change()
         before, after = self.index.put_source(key, source)
-        if old is not None and source is not None and before == after and _meaning(old) == _meaning(source):
+        if old is not None and source is not None and before == after and meaning(old) == meaning(source):
             return Change()
         change = Change(placements=before | after)
         for text in before | after:
@@ -397,16 +403,5 @@ def _writing(row: Row) -> tuple[str, str, int, bool]:
     return row.marks.placement, row.uid, row.marks.number, row.terminating
 
 
-def _key(row: Row, resource: str) -> ReplicaKey:
-    is_own = (row.namespace, row.name) == (robot_namespace(row.robot), row.marks.source.rpartition("/")[2])
-    target = Target.PER_ROBOT if is_own else Target.SAME
-    return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, target)
-
-
 def _spec(placement: Placement) -> Placement:
     return replace(placement, generation=0, finalized=False, release="", status={})
-
-
-def _meaning(source: Source) -> Json:
-    metadata = source.body["metadata"]
-    return {**source.body, "metadata": [metadata.get("labels"), metadata.get("annotations")]}

@@ -4,7 +4,7 @@ API servers check placements by their schema; here it is read again, because a s
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from sys import intern
 
@@ -17,8 +17,8 @@ from crsyncer.core.content.steps import Remove, Set
 from crsyncer.core.kinds.kind_name import version_priority
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.names import named_by_marks, read_marks
-from crsyncer.fleet.domain.replica_plan import owned_content
+from crsyncer.fleet.domain.names import named_by_marks, read_marks, robot_namespace
+from crsyncer.fleet.domain.replica_plan import equals, owned_content
 from crsyncer.fleet.domain.values import (
     MOST_LEVELS,
     MOST_PLACEMENT_BYTES,
@@ -30,6 +30,8 @@ from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
     Property,
+    Rendering,
+    ReplicaKey,
     Robot,
     Rollout,
     Row,
@@ -81,6 +83,12 @@ def source_of(raw: Json, resource: str) -> Source:
     return Source(key, metadata["uid"], body, terminating=metadata.get("deletionTimestamp") is not None)
 
 
+def meaning(source: Source) -> Json:
+    """What replicas depend on of a source, and more: without most of its metadata."""
+    metadata = source.body["metadata"]
+    return {**source.body, "metadata": [metadata.get("labels"), metadata.get("annotations")]}
+
+
 def template_source(placement: Placement, template: TemplateSource) -> Source:
     """A template as a source: its uid is its placement's."""
     key = SourceKey(template.resource, placement.namespace, template.name, placement.name)
@@ -88,10 +96,13 @@ def template_source(placement: Placement, template: TemplateSource) -> Source:
     return Source(key, placement.uid, body, terminating=placement.terminating)
 
 
-def row_of(raw: Json, resource: str, *, admitted: bool = False) -> Row | None:
+def row_of(
+    raw: Json, resource: str, *, admitted: bool = False, stamped: Callable[[str], Rendering | None] = lambda _: None
+) -> Row | None:
     """A replica: both marks, and the name that F3.1 makes of them; None: anything else.
 
-    `admitted`: the server made this of our latest write (F3.5).
+    `admitted`: the server made this of our latest write (F3.5). `stamped` returns the rendering of a stamp, if it has
+    it: a replica that equals it has that digest.
     """
     metadata = raw["metadata"]
     marks = read_marks(raw)
@@ -102,7 +113,11 @@ def row_of(raw: Json, resource: str, *, admitted: bool = False) -> Row | None:
     own_labels = tuple(intern(key) for key in marks.labels if key in labels)
     own_annotations = tuple(intern(key) for key in marks.annotations if key in annotations)
     keys = tuple(intern(key) for key in raw if key not in ("apiVersion", "kind", "metadata", "status"))
-    content = owned_content(raw, marks.labels, marks.annotations)
+    made = stamped(marks.stamp)
+    if made is not None and equals(raw, made, marks):
+        content = made.stamp
+    else:
+        content = owned_content(raw, marks.labels, marks.annotations)
     return Row(
         namespace=intern(metadata.get("namespace") or ""),
         name=intern(metadata["name"]),
@@ -123,6 +138,13 @@ def row_of(raw: Json, resource: str, *, admitted: bool = False) -> Row | None:
 def not_served(name: str) -> str:
     """What is said of a kind that the cloud does not serve, or not for long: its CRD is being deleted."""
     return f"the cloud does not serve {name}"
+
+
+def replica_key(row: Row, resource: str) -> ReplicaKey:
+    """The source, robot and target whose replica a row is."""
+    is_own = (row.namespace, row.name) == (robot_namespace(row.robot), row.marks.source.rpartition("/")[2])
+    target = Target.PER_ROBOT if is_own else Target.SAME
+    return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, target)
 
 
 def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:

@@ -49,6 +49,8 @@ class Renderings:
         """The latest of each source for robots that are alike to a placement without properties."""
         self._recent: dict[Hashable, _Made] = {}
         """Those of placements with properties, the latest last."""
+        self._stamped: dict[str, Rendering] = {}
+        """The latest by their stamps."""
 
     def put_properties(self, robot: str, found: Properties | Undefined) -> bool:
         """Take up what the ConfigMap of a robot says; whether that is news."""
@@ -101,10 +103,18 @@ class Renderings:
         made = kept.pop(place := (placement.text, source.key, alike), None)
         if made is None or made.source is not source or made.placement is not placement or made.strips is not strips:
             made = _Made(source, placement, strips, self._render(placement, source, robot, known))
+            if isinstance(made.found, Rendering):
+                self._stamped[made.found.stamp] = made.found
+                if len(self._stamped) > _RECENT:
+                    del self._stamped[next(iter(self._stamped))]
         kept[place] = made
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]
         return made.found
+
+    def stamped(self, stamp: str) -> Rendering | None:
+        """The rendering of this stamp, if it was made lately: what is equal to it need not be digested."""
+        return self._stamped.get(stamp)
 
     def _render(
         self, placement: Placement, source: Source, robot: Robot, known: Mapping[str, str] | Undefined

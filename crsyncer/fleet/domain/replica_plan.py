@@ -111,6 +111,33 @@ def owned_content(raw: Json, label_keys: Iterable[str], annotation_keys: Iterabl
     return digest([content_of(raw), *owned])
 
 
+def equals(raw: Json, rendering: Rendering, marks: Marks) -> bool:
+    """Whether an object is what a rendering asks for and no more: then the stamp is its digest.
+
+    It takes a tenth of the time of a digest.
+    """
+    metadata = raw["metadata"]
+    owned = (
+        ({key: texts[key] for key in keys if key in texts}, wanted)
+        for texts, keys, wanted in (
+            (metadata.get("labels") or {}, marks.labels, rendering.labels),
+            (metadata.get("annotations") or {}, marks.annotations, rendering.annotations),
+        )
+    )
+    return _is_same(content_of(raw), rendering.content) and all(found == wanted for found, wanted in owned)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values have one digest: for Python 1 and true are equal, too."""
+    if isinstance(one, dict):
+        same = isinstance(other, dict) and one.keys() == other.keys()
+        return same and all(_is_same(item, other[key]) for key, item in one.items())
+    if isinstance(one, list):
+        same = isinstance(other, list) and len(one) == len(other)
+        return same and all(_is_same(each, item) for each, item in zip(one, other, strict=True))
+    return bool(one == other) and isinstance(one, bool) is isinstance(other, bool)
+
+
 def contains(raw: Json, rendering: Rendering) -> bool:
     """Whether an object has all that a rendering asks for; a server may have added more (F3.5, after a start)."""
     metadata = raw["metadata"]

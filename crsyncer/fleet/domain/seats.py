@@ -59,6 +59,8 @@ class Seats:
         self._placements: dict[ReplicaKey, str] = {}
         self._seats: dict[tuple[str, str], dict[ReplicaKey, Seat]] = {}
         """By placement and robot."""
+        self._stamps: dict[tuple[str, str], str] = {}
+        """The digest of all stamps of a placement and robot, from when it was asked for until one of them changes."""
         self._faulty: dict[str, dict[ReplicaKey, Fault]] = defaultdict(dict)
         self.counts: Counter[str] = Counter()
         """By placement: how many replicas are wanted."""
@@ -82,6 +84,8 @@ class Seats:
         changed = {(each.placement, key.robot) for each in (before, seat) if each is not None}
         if before is None or seat is None or before[:2] != seat[:2]:
             self.restamped |= changed
+            for each in changed:
+                self._stamps.pop(each, None)
         if seat is None:
             del self._placements[key]
             return changed
@@ -103,12 +107,16 @@ class Seats:
         seats = self._seats.get((placement, robot), {})
         faults = sorted([each.fault.message for each in seats.values() if each.fault is not None])
         due = [each for each in seats.values() if each.due]
+        if (stamp := self._stamps.get((placement, robot))) is None:
+            stamp = digest(sorted([[*key, each.stamp] for key, each in seats.items()]))
+            if seats:
+                self._stamps[placement, robot] = stamp
         return Total(
             replicas=len(seats),
             due=len(due),
             errors=len(faults),
             terminating=sum([each.terminating for each in due]),
-            stamp=digest(sorted([[*key, each.stamp] for key, each in seats.items()])),
+            stamp=stamp,
             message=faults[0] if faults else "",
         )
 
