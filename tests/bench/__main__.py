@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=f"which parts (default all): {', '.join(everything)}")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
     parser.add_argument("--robots", type=int, default=10_000, help="of the part fleet (default 10000)")
-    parser.add_argument("--minutes", type=float, default=15.0, help="the part fleet ends by then (default 15)")
+    parser.add_argument("--minutes", type=float, default=25.0, help="the part fleet ends by then (default 25)")
     parser.add_argument("--watches", type=int, default=10_000, help="of the part door (default 10000)")
     parser.add_argument("--kinds", type=int, choices=(1, 2), default=1, help="kinds that each robot watches there")
     arguments = parser.parse_args()

@@ -33,6 +33,7 @@ class _Samples:
 
     def __init__(self) -> None:
         self.bare: list[float] = []
+        self.bare_cpu: list[float] = []
         self.ours: list[float] = []
         self.writes: list[float] = []
         self.cpu: list[float] = []
@@ -51,6 +52,7 @@ class _Samples:
         restart = f"restart with {replicas} replicas"
         found = [
             ("the bare writer", "writes/s", self.bare, "", None, ""),
+            ("  its CPU for each write", "ms", self.bare_cpu, "", None, ""),
             (f"one of 10 sources edited, {robots} robots", "writes/s", self.ours, ">= 80 %", limit, note),
             ("  its writes", "writes", self.writes, f"{robots}", None, ""),
             ("  CPU of the controller for each write", "ms", self.cpu, "", None, ""),
@@ -73,7 +75,7 @@ async def figures(*, robots: int, minutes: float) -> AsyncIterator[Figure]:
                 yield await _created(on, one)
             for number in range(_ROUNDS):
                 say(f"round {number + 1} of {_ROUNDS}")
-                samples.bare.append(await _bare(on, number))
+                await _bare(on, samples, number)
                 before = await on.writes()
                 async with running(on) as one:
                     await _restarted(one, samples)
@@ -103,14 +105,16 @@ async def _created(on: FleetStage, one: Controller) -> Figure:
     return Figure(f"{wanted} replicas made", "writes/s", (wanted / seconds,), note=f"CPU {cpu:.2f} ms for each")
 
 
-async def _bare(on: FleetStage, number: int) -> float:
-    """Writes a second of the bare writer, to all replicas of one source. No controller runs."""
+async def _bare(on: FleetStage, samples: _Samples, number: int) -> None:
+    """The bare writer writes to all replicas of one source. No controller runs."""
     word = f"bare-{number}"
     async with Following(on) as seen, bare_writer(on, SOURCES[0], word) as writer:
         assert writer.stdin is not None
-        started = time.monotonic()
+        cpu, started = cpu_seconds(writer.pid), time.monotonic()
         writer.stdin.write(b"\n")
-        return on.robots / (await seen.reach(word, on.robots) - started)
+        samples.bare.append(on.robots / (await seen.reach(word, on.robots) - started))
+        samples.bare_cpu.append((cpu_seconds(writer.pid) - cpu) / on.robots * 1000)
+    say(f"the bare writer: {samples.bare[-1]:.0f} writes/s, CPU {samples.bare_cpu[-1]:.2f} ms for each")
 
 
 async def _restarted(one: Controller, samples: _Samples) -> None:
@@ -119,6 +123,8 @@ async def _restarted(one: Controller, samples: _Samples) -> None:
     samples.ready.append(one.ready_seconds)
     samples.settled.append(one.settled_seconds)
     samples.rss.append(rss_mib(one.pid))
+    ready, settled = one.ready_seconds, one.settled_seconds
+    say(f"restart: ready in {ready:.1f} s, idle after {settled:.1f} s, {samples.rss[-1]:.0f} MiB")
 
 
 async def _edited(on: FleetStage, one: Controller, samples: _Samples, number: int) -> None:
@@ -143,6 +149,8 @@ async def _edited(on: FleetStage, one: Controller, samples: _Samples, number: in
     samples.writes.append(mine_alone)
     samples.cpu.append((cpu_seconds(one.pid) - cpu) / (on.robots + theirs) * 1000)
     samples.rss_after.append(rss_mib(one.pid))
+    pace = f"{samples.ours[-1]:.0f} writes/s, {samples.ours[-1] / samples.bare[-1]:.0%} of the bare writer"
+    say(f"edited: {pace}, CPU {samples.cpu[-1]:.2f} ms for each; another's edit waited {max(others):.2f} s")
 
 
 async def _property(on: FleetStage) -> list[Figure]:
