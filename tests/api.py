@@ -23,6 +23,7 @@ from crsyncer.sandbox.resource import CRD, NAMESPACE, SERVICE_ACCOUNT, Resource
 
 Object = dict[str, Any]
 
+USER_AGENT = "crsyncer-sandbox"
 _PATIENCE = 60.0  # seconds that a verb waits to be connected and waits out 429, and apply_crd waits for the kind
 
 
@@ -55,7 +56,7 @@ class Api:
         context = ssl.create_default_context(cafile=str(self._ca_file))
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=context, limit=0),
-            headers={"Authorization": f"Bearer {self._token}", "User-Agent": "crsyncer-sandbox"},
+            headers={"Authorization": f"Bearer {self._token}", "User-Agent": USER_AGENT},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_PATIENCE),
         )
         return self

@@ -33,6 +33,10 @@ _FATES: tuple[Fate | Reply, ...] = (
 _DENIALS = (FORBIDDEN, INTERNAL_ERROR, NOT_SERVED)
 
 
+_REFUSED_SECONDS = 3700.0
+"""What the server has refused is tried again within this time."""
+
+
 class Violation(AssertionError):
     """Something happened that must never happen."""
 
@@ -85,7 +89,9 @@ class FleetMachine:
             world.robots(*ROBOTS[:2])
         world.pass_time(100)
         self._look()
-        for _ in range(8):
+        for attempt in range(8):
+            if attempt == 4:
+                world.pass_time(_REFUSED_SECONDS)
             world.settle(quiet=45.0)
             self._look()
             self.release()
