@@ -53,10 +53,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "twice.yaml").write_text("shards: {b: b, b: b}\n")
     (home / "nested.yaml").write_text("shards: {b: {c: d}}\n")
     (home / "exporter.yaml").write_text("door: {exporter: a b:1}\n")
+    (home / "names").write_text("r1\n\nr2\n")
+    (home / "empty").write_text("\n")
     (home / "bind.yaml").write_text("door: {bind: 8443}\n")
     return home
 
 
+FLEET_PAGE = (Path(__file__).parents[2] / "FLEET.md").read_text()
 ROOT = ("--cloud-kubeconfig", "root")
 GOOD = (*ROOT, "--certificate", "good.pem", "--directory", "door")
 BAD = {
@@ -128,6 +131,45 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(name: str, made: Path, door: 
     assert expected in line
     assert "s3cret" not in line
     assert sorted(made.iterdir()) == before
+
+
+SPLIT = ("root", "b", *ROOT, "--shard", "b=b")
+BAD_SPLITS = {
+    "no names": (SPLIT, "Missing option '--names'"),
+    "names that are missing": ((*SPLIT, "--names", "x"), "cannot be read"),
+    "names that are none": ((*SPLIT, "--names", "list.yaml"), "is no robot's name"),
+    "no name at all": ((*SPLIT, "--names", "empty"), "is empty"),
+    "no new shard": (("root", *ROOT), "Missing argument 'NEW'"),
+    "an unknown shard": (("root", "c", *SPLIT[2:], "--names", "names"), "shard c is not known; allowed: root, b"),
+    "one shard": (("b", "b", *SPLIT[2:], "--names", "names"), "SHARD and NEW are both b"),
+    "a step that is none": ((*SPLIT, "--names", "names", "--step", "6"), "1<=x<=5"),
+    "a door that is none": ((*SPLIT, "--names", "names", "--door", "x"), "HOST:PORT"),
+    "no door": ((*SPLIT, "--names", "names", "--listen", "off"), "--door is required"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SPLITS)
+def test_a_split_with_a_bad_argument_is_one_line_and_exit_code_2(name: str, door: Told):
+    arguments, expected = BAD_SPLITS[name]
+    code, output, errors = door("split", *arguments)
+    assert (code, output) == (2, ""), errors
+    [line] = errors.splitlines()
+    assert line.startswith("crsyncer: ")
+    assert expected in line
+
+
+def test_the_split_on_the_page_is_one_that_the_command_takes(made: Path, tmp_path: Path, door: Told):
+    [command] = [
+        line for line in FLEET_PAGE.replace("\\\n", "").splitlines() if line.startswith("crsyncer door split ")
+    ]
+    for name, number in {"root.yaml": 1, "a.yaml": 2, "b.yaml": 3}.items():
+        kubeconfig(tmp_path / name, f"https://127.0.0.{number}:9")
+    (tmp_path / "robots.txt").write_text("r1\n")
+    words = [str(tmp_path / word) if word.endswith((".txt", "root.yaml")) else word for word in command.split()[3:]]
+    words = [f"{word[:2]}{tmp_path / word[2:]}" if word[1:2] == "=" else word for word in words]
+    code, output, errors = door("split", *words)
+    assert (code, output) == (1, ""), errors
+    assert errors.startswith("crsyncer: shard root: "), "it is asked first, and there is none"
 
 
 PROGRAMS = {

@@ -93,11 +93,11 @@ async def _split(
     from crsyncer.door.gather_door import shard_clusters
     from crsyncer.door.robots import robots_collection
     from crsyncer.door.split.asked_doors import ask_doors
-    from crsyncer.door.split.shard_objects import ShardObjects
+    from crsyncer.door.split.shard_objects import ShardObjects, named
     from crsyncer.door.split.splitting import Splitting
 
     async with shard_clusters(settings) as clusters:
-        send, root = clusters[ROOT].request, settings.root
+        send, root = named(ROOT, clusters[ROOT].request), settings.root
         robots = await robots_collection(send, root.robots, root.robots_namespace)
         one, other = (ShardObjects(name, clusters[name].request) for name in (shard, new))
         splitting = Splitting(send, robots, one, other, names, partial(ask_doors, listens))

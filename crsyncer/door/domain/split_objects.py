@@ -200,6 +200,5 @@ def without_robot_finalizers(collection: calls.Collection, place: Place, stored:
 
 def delete_stored(collection: calls.Collection, place: Place, uid: str, resource_version: str) -> calls.Call:
     """The request that deletes this very version of an object."""
-    preconditions = {"uid": uid, "resourceVersion": resource_version}
-    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+    body = calls.delete_options(uid, resource_version=resource_version)
     return calls.Call("delete", "DELETE", f"{collection.path}/{place.name}", body=body)

@@ -19,8 +19,8 @@ from crsyncer.door.domain.split_objects import (
     without_robot_finalizers,
 )
 from crsyncer.door.robots import PAGE
-from crsyncer.errors import Conflict, SyncError
-from crsyncer.ports import Send
+from crsyncer.errors import Conflict, SyncError, TooLarge
+from crsyncer.ports import Reply, Send
 from crsyncer.runtime.list_objects import objects
 
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=calls.PARTIAL)
@@ -110,7 +110,10 @@ class ShardObjects:
             raise self._named(error, collection.resource) from None
 
     async def _ask(self, call: Call, *, patch: bool = False) -> Json:
-        reply = await self.request(call)
+        try:
+            reply = await self.request(call)
+        except SyncError as caught:
+            raise self._named(caught, call.path) from None
         error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=patch)
         if error is not None:
             raise self._named(error, call.path)
@@ -119,6 +122,20 @@ class ShardObjects:
     def _named(self, error: SyncError, what: str) -> SyncError:
         kind = Conflict if isinstance(error, Conflict) else SyncError
         return kind(f"shard {self.name}: {what}: {error}", hint=error.hint)
+
+
+def named(shard: str, send: Send) -> Send:
+    """Requests to a shard whose errors name it; an answer that is too large stays what it is, for whoever lists."""
+
+    async def request(call: Call) -> Reply:
+        try:
+            return await send(call)
+        except TooLarge:
+            raise
+        except SyncError as error:
+            raise SyncError(f"shard {shard}: {error}", hint=error.hint) from None
+
+    return request
 
 
 def choose_versions(one: ShardObjects, other: ShardObjects) -> None:
