@@ -117,10 +117,11 @@ async def _flood(on: DoorStage, door: Watchers, some: list[int]) -> list[Figure]
     _, before, _ = await _measured(on, door, _RATES[-1], some)
     cpu.append(on.door_cpu())
     say("one robot floods")
+    began = time.monotonic()
     async with _flooding(on) as counts:
         _, during, _ = await _measured(on, door, _RATES[-1], some)
     cpu.append(on.door_cpu())
-    asked = sum(counts.values())
+    asked = sum(counts.values()) / (time.monotonic() - began)
     told = ", ".join(f"{number} times {status}" for status, number in sorted(counts.items()))
     quiet = {namespace_of(on.robots - 1)}
     others = tuple(taken / 1e6 for name, _, taken in during.events if name not in quiet)
@@ -128,7 +129,7 @@ async def _flood(on: DoorStage, door: Watchers, some: list[int]) -> list[Figure]
         _with_p99(f"{_RATES[-1]} writes/s: before a flood", before.latencies, "", ""),
         _with_p99(f"{_RATES[-1]} writes/s: during it, the other robots", others, "as before", told),
         Figure("  CPU of HAProxy: before, and during it", "s", (cpu[1] - cpu[0], cpu[2] - cpu[1])),
-        Figure("  the robot that floods", "requests/s", (asked / _SECONDS,), goal="20/s pass", note=told),
+        Figure("  the robot that floods", "requests/s", (asked,), goal="20/s pass", note=told),
     ]
 
 

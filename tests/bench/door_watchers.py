@@ -93,7 +93,19 @@ class Stream:
     """A robot's watch of a kind, and the way to it."""
 
     __slots__ = (
-        *("failures", "is_watching", "namespace", "path", "pending", "phase", "rest", "robots", "sock", "token"),
+        *(
+            "failures",
+            "is_watching",
+            "namespace",
+            "path",
+            "pending",
+            "phase",
+            "plain",
+            "rest",
+            "robots",
+            "sock",
+            "token",
+        ),
         *("turn", "version"),
     )
 
@@ -110,6 +122,8 @@ class Stream:
         self.is_watching = False
         self.turn = 0
         """How often it has failed, ever: a deadline is of one turn."""
+        self.plain: socket.socket | None = None
+        """The connection before there is TLS on it."""
         self.sock: ssl.SSLSocket | None = None
 
     def connect(self) -> None:
@@ -124,19 +138,17 @@ class Stream:
             plain.close()
             self.fail(errno.errorcode.get(code, str(code)))
             return
-        self.sock = robots.tls.wrap_socket(plain, server_hostname=robots.address[0], do_handshake_on_connect=False)
+        self.plain = plain
         self.move_to(Phase.CONNECTING)
         robots.later(_HEAD_SECONDS, self)
-        robots.selector.register(self.sock, selectors.EVENT_WRITE, self)
+        robots.selector.register(plain, selectors.EVENT_WRITE, self)
 
     def act(self) -> None:
         """Go on as far as the socket lets it."""
-        assert self.sock is not None
         try:
             if self.phase is Phase.CONNECTING:
-                if code := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                    raise OSError(code, "refused")
-                self.move_to(Phase.HANDSHAKE)
+                self.begin_handshake()
+            assert self.sock is not None
             if self.phase is Phase.HANDSHAKE:
                 self.sock.do_handshake()
                 self.move_to(Phase.ASKING)
@@ -150,6 +162,18 @@ class Stream:
             self.want(selectors.EVENT_WRITE)
         except OSError as error:
             self.fail(type(error).__name__)
+
+    def begin_handshake(self) -> None:
+        """Begin with TLS on a connection that is there; Python would not before. Raises OSError."""
+        robots, plain = self.robots, self.plain
+        assert plain is not None
+        if code := plain.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(code, "refused")
+        robots.selector.unregister(plain)
+        self.plain = None
+        self.sock = robots.tls.wrap_socket(plain, server_hostname=robots.address[0], do_handshake_on_connect=False)
+        robots.selector.register(self.sock, selectors.EVENT_READ, self)
+        self.move_to(Phase.HANDSHAKE)
 
     def want(self, events: int) -> None:
         """Be woken for this."""
@@ -174,8 +198,7 @@ class Stream:
 
     def read(self) -> None:
         """Read all that is there."""
-        assert self.sock is not None
-        while True:
+        while self.sock is not None:
             data = self.sock.recv(65536)
             if not data:
                 self.fail("ended")
@@ -213,11 +236,8 @@ class Stream:
             if not line.startswith(b"{"):
                 continue
             if line.startswith(b'{"type":"ERROR"'):
-                self.version = 0
                 self.fail("event ERROR")
                 return
-            if (version := _VERSION.search(line)) is not None:
-                self.version = int(version[1])
             namespace = _NAMESPACE.search(line)
             if namespace is not None and namespace[1].decode() != self.namespace:
                 self.robots.foreign += 1
@@ -226,11 +246,11 @@ class Stream:
 
     def fail(self, why: str) -> None:
         """Hang up and wait as an agent does."""
-        if self.sock is not None:
-            if self.sock.fileno() >= 0:
-                self.robots.selector.unregister(self.sock)
-            self.sock.close()
-            self.sock = None
+        for each in (self.plain, self.sock):
+            if each is not None:
+                self.robots.selector.unregister(each)
+                each.close()
+        self.plain = self.sock = None
         refused = self.robots.refused
         refused[why] = refused.get(why, 0) + 1
         self.move_to(Phase.WAITING)
