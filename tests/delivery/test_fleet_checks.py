@@ -25,7 +25,7 @@ ALL: Any = {"robotSelectors": [{}]}
 def judged(world: World, *, reports: Reports | None = None, settings: Any = (), **options: Any) -> dict[str, Check]:
     fields = {name: options.pop(name) for name in ("decisions", "marked", "acted", "failures") if name in options}
     found = WholeFleet(FleetSettings(**dict(settings)), world.fleet, world.losses, NOW, **fields)
-    options = {"has_properties": True, "expressions": "", **options}
+    options = {"has_properties": True, "expressions": "", "problems": {}, **options}
     checks = [*judge_fleet(found, reports or Reports(robots_namespace="default"), **options)]
     return {f"{each.name} {each.resource}".strip(): each for each in checks}
 
@@ -165,3 +165,12 @@ def test_each_right_that_is_missing_is_named():
         ("b", Mark.FAIL, "may not get"),
         ("c", Mark.UNKNOWN, "no access review of list"),
     ]
+
+
+def test_F7_a_placement_with_a_bad_expression_is_a_failure():
+    check = judged(World(robots=1), problems={"site/all": "spec.readyWhen: line 1"})["placement site/all"]
+    assert (check.state, check.message) == (Mark.FAIL, "BadExpression: spec.readyWhen: line 1")
+    raw = raw_placement(**ALL)
+    wrong = {"type": "Collected", "status": "False", "reason": "CollectorMissing", "message": "there is none"}
+    check = judged(World({**raw, "status": {"conditions": [wrong]}}, robots=1))["placement site/all"]
+    assert (check.state, check.message) == (Mark.FAIL, "CollectorMissing: there is none")

@@ -244,3 +244,32 @@ def test_F3_7_of_two_replicas_of_one_name_one_is_made():
     assert (len(found["writes"]), [each["reason"] for each in found["blocked"]]) == (1, ["NameTaken"])
     world.do(world.fleet.placement_shown(raw_placement("q", robotSelectors=[])))
     assert (len(planned(world)["writes"]), planned(world)["blocked"]) == (1, [])
+
+
+def refused(world: World, *, stamp: str, **status: Any) -> Any:
+    """The plan where the Decision says that r0 is Blocked with a stamp."""
+    raw = raw_placement(robotSelectors=[{}])
+    world.do(world.fleet.placement_shown({**raw, "status": status}))
+    robots = [{"name": "r0", "state": "Blocked", "stamp": stamp, "message": "422: no"}]
+    placement, metadata = {"name": "all", "uid": "uid-all"}, {"name": "all-0", "namespace": "site"}
+    decisions = [decision_of({"metadata": metadata, "placement": placement, "robots": robots})]
+    every = world.fleet.all_keys()
+    seen = turns(world.fleet, decisions=decisions)
+    return plan(world.fleet, world.losses, every, now=world.now, turns=seen)
+
+
+def test_what_the_server_has_refused_is_blocked_until_it_is_something_else():
+    world = World(robots=1)
+    world.do(world.fleet.object_shown(goal(spec={"x": 2}), GOALS))
+    wanted = world.fleet.wanted(key("r0"))
+    assert wanted is not None
+    assert isinstance(wanted.rendering, Rendering)
+    stamp = digest(sorted([[*key("r0"), wanted.rendering.stamp]]))
+    error = {"robot": "r0", "source": "site/dock", "reason": "Refused", "message": "422: x is no text"}
+    found = refused(world, stamp=stamp, errors=[error], errorCount=1)
+    assert (found["writes"], found["counts"]["update"]) == ([], 0)
+    assert found["blocked"] == [error]
+    cut = refused(world, stamp=stamp, errors=[{**error, "robot": "a"}], errorCount=30)
+    assert [each["message"] for each in cut["blocked"]] == ["422: no"]
+    assert refused(world, stamp="old", errors=[error], errorCount=1)["writes"] == [write("update")]
+    assert refused(world, stamp=stamp, errors=[], errorCount=0)["writes"] == [write("update")]

@@ -13,7 +13,7 @@ from crsyncer.fleet.domain.renderings import uses_properties
 from crsyncer.fleet.domain.resolution import unresolved
 from crsyncer.fleet.domain.rollout.reports import Reports
 from crsyncer.fleet.domain.shown.fleet_facts import Leader
-from crsyncer.fleet.domain.shown.fleet_reasons import START_HINT
+from crsyncer.fleet.domain.shown.fleet_reasons import START_HINT, items
 from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Placement, Target, Verdict
 
 _SILENT_SECONDS = 86400.0
@@ -69,13 +69,18 @@ def judge_rights(found: Mapping[str, Mapping[str, bool | None]]) -> Iterator[Che
             yield check(Mark.OK, f"may {', '.join(verbs)}")
 
 
-def judge_fleet(found: WholeFleet, reports: Reports, *, has_properties: bool, expressions: str) -> Iterator[Check]:
-    """What is to be said of the fleet itself. `expressions`: why there is no CEL here; empty: there is."""
+def judge_fleet(
+    found: WholeFleet, reports: Reports, *, has_properties: bool, expressions: str, problems: Mapping[str, str]
+) -> Iterator[Check]:
+    """What is to be said of the fleet itself. `expressions`: why there is no CEL here; empty: there is.
+
+    `problems`: by placement, as NAMESPACE/NAME, what is wrong with its `readyWhen`.
+    """
     yield _robots(found)
     yield from _silent(found, reports)
     yield _properties(found.fleet.index.placements.values(), exists=has_properties)
     yield from _kinds(found)
-    yield from _placements(found)
+    yield from _placements(found, problems)
     yield from _marked(found)
     yield from _strays(found)
     yield from _crowded(found)
@@ -134,13 +139,18 @@ def _kinds(found: WholeFleet) -> Iterator[Check]:
         )
 
 
-def _placements(found: WholeFleet) -> Iterator[Check]:
+def _placements(found: WholeFleet, problems: Mapping[str, str]) -> Iterator[Check]:
     """Placements that cannot be followed, or select nothing."""
     index = found.fleet.index
     for text, placement in sorted(index.placements.items()):
         check = partial(_check, "placement", resource=text)
-        if trouble := unresolved(found.fleet, placement, home=found.settings.controller_namespace):
+        home, stored = found.settings.controller_namespace, items(placement.status, "conditions")
+        collected = next((each for each in stored if each.get("type") == "Collected"), {})
+        if trouble := unresolved(found.fleet, placement, home=home, problem=problems.get(text, "")):
             yield check(Mark.FAIL, f"{trouble.reason}: {trouble.message}", "crsyncer fleet status has a hint")
+        elif collected.get("status") == "False":
+            message = f"{collected.get('reason')}: {collected.get('message')}"
+            yield check(Mark.FAIL, message, "crsyncer fleet status has a hint")
         elif placement.terminating:
             yield check(Mark.OK, f"is being deleted, {count(found.fleet.bound[placement.uid], 'replica')} left")
         elif not index.robots_of(text):

@@ -13,6 +13,7 @@ from crsyncer.errors import ConfigError, SyncError
 if TYPE_CHECKING:
     from crsyncer.adapters.config import FleetSettings
     from crsyncer.console.set_up.doctor_report import Check
+    from crsyncer.fleet.domain.values import Placement
     from crsyncer.fleet.rights import Right
     from crsyncer.ports import Send
 
@@ -30,8 +31,8 @@ def fleet_doctor(output: str, **flags: Any) -> int:
     properties, the kinds and placements, and looks for objects that nobody cares for. Reads every object of the placed
     kinds and changes nothing. The rights are those of the account that asks: run it with the controller's.
 
-    Exit codes: 12 attention (a check fails), else 13 no controller runs, else 10 degraded (a warning), 11 offline (the
-    cloud does not answer), 0 healthy; 1 error, 2 usage.
+    Exit codes: 12 attention (a check fails), else 13 no controller runs, else 11 offline (the cloud does not answer),
+    10 degraded (a warning), 0 healthy; 1 error, 2 usage.
     """
     settings = load_cloud(flags)
 
@@ -42,6 +43,8 @@ def fleet_doctor(output: str, **flags: Any) -> int:
 
     checks, is_running = asyncio.run(_examine(settings))
     content = document(checks, pid=0 if is_running else None)
+    if content["health"] == "degraded" and any(check.health == "offline" for check in checks):
+        content["health"] = "offline"  # nothing else could be asked
     names = ["/".join(filter(None, (check["name"], check["resource"]))) for check in content["checks"]]
     show(content, output, names=names, text=lambda: "\n".join(render(content, what="controller")))
     return exit_code(content)
@@ -119,7 +122,10 @@ async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
     # The CRD of Robots often says that they may be placed: who places none needs no right to write them.
     placeable = [kind for kind in index.kinds.values() if kind.verdict is Verdict.PLACEABLE]
     kinds = [kind for kind in placeable if kind.resource != settings.robots or kind.resource in named]
-    rest = judge_fleet(found, reports, has_properties=namespace.status != 404, expressions=_expressions())
+    missing = _expressions()
+    problems = {} if missing else {each.text: _problem(each) for each in placements}
+    exists = namespace.status != 404
+    rest = judge_fleet(found, reports, has_properties=exists, expressions=missing, problems=problems)
     return [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest]
 
 
@@ -149,6 +155,16 @@ async def _rights(send: "Send", rights: Iterable["Right"]) -> list["Check"]:
         answers = await asyncio.gather(*(ask(act, right.namespace) for act in acts))
         found.setdefault(place, {}).update(zip(right.verbs, answers, strict=True))
     return [*judge_rights(found)]
+
+
+def _problem(placement: "Placement") -> str:
+    """Why the `readyWhen` of a placement cannot be used; empty: it can."""
+    from crsyncer.adapters.expressions import Expressions
+    from crsyncer.fleet.domain.returned.placement_outcomes import Outcomes
+
+    outcomes = Outcomes(placement.uid)
+    outcomes.take_up(placement, Expressions)
+    return outcomes.problem
 
 
 def _expressions() -> str:

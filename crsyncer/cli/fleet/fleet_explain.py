@@ -66,6 +66,8 @@ def _text(content: Json, *, wide: bool = False) -> str:
     which = "selects" if content["selected"] else "does not select"
     state = f", which is {content['state']}" if content["state"] else ""
     lines = [f"RobotPlacement {placement['namespace']}/{placement['name']} {which} robot {content['robot']}{state}."]
+    if not content["robotKnown"]:
+        lines = [f"There is no Robot {content['robot']}: nothing is placed for it."]
     if not replicas:
         none = "it selects no source that it may place" if content["selected"] else "none is left there"
         lines.append(f"There are no replicas: {none}.")

@@ -100,6 +100,7 @@ def fleet_explain(
         "schema": SCHEMA,
         "placement": {"namespace": placement.namespace, "name": placement.name, "uid": placement.uid},
         "robot": robot.name,
+        "robotKnown": robot.name in fleet.index.robots,
         "selected": selected,
         "state": robot.state,
         "replicas": sorted(found, key=lambda each: (each["resource"], each["source"], each["name"])),

@@ -21,6 +21,7 @@ from crsyncer.fleet.domain.values import (
     Nothing,
     Patch,
     Placement,
+    Reason,
     ReplicaKey,
     ReplicaPlan,
     Row,
@@ -80,6 +81,8 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
         what = each.plan
         if isinstance(what, Create):
             what = _created(fleet, key, what, taken)
+        if isinstance(what, (Create, Patch)) and (refusal := turns.refusal(key)) is not None:
+            what = Blocked(Reason(refusal[0]), refusal[1])
         match what:
             case Nothing() | Wait():
                 continue

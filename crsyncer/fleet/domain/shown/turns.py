@@ -8,10 +8,13 @@ from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
 from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally, looked_at, may_write, restored
 from crsyncer.fleet.domain.seats import Seats, seat_of
-from crsyncer.fleet.domain.values import Placement, ReplicaKey, RobotState
+from crsyncer.fleet.domain.shown.fleet_reasons import items
+from crsyncer.fleet.domain.values import Placement, Reason, ReplicaKey, RobotState
 
 NOW, IN_TURN, DEFERRED, NEVER = "now", "inTurn", "deferred", "never"
 """NEVER: not before the errors of the robot's replicas are mended; it is not begun until then."""
+_ANSWERS = (Reason.REFUSED, Reason.CONTESTED)
+"""What a write has met. All else is known without one."""
 
 
 class Turns:
@@ -43,6 +46,26 @@ class Turns:
         if place not in self._turns:
             self._turns[place] = self._look(placement, robot)
         return self._turns[place]
+
+    def refusal(self, key: ReplicaKey) -> tuple[str, str] | None:
+        """Reason and message where the server has refused just what is due; None: it was not asked, or took it.
+
+        A Decision that says Blocked has the stamp of what could not be written; the status names the first errors.
+        """
+        wanted = self._fleet.wanted(key)
+        decided = None if wanted is None else self._decided.get((wanted.placement.uid, key.robot))
+        if wanted is None or decided is None or decided.state is not RobotState.BLOCKED:
+            return None
+        if decided.stamp != self._tally(wanted.placement, key.robot).stamp:
+            return None
+        status = wanted.placement.status
+        errors = [each for each in items(status, "errors") if each.get("reason") in _ANSWERS]
+        for each in errors:
+            if (each.get("robot"), each.get("source")) == (key.robot, wanted.source.text):
+                return str(each["reason"]), str(each.get("message") or "")
+        more = status.get("errorCount")
+        is_cut = isinstance(more, int) and more > len(items(status, "errors"))
+        return (str(Reason.REFUSED), decided.message) if is_cut else None
 
     def _look(self, placement: Placement, robot: str) -> str:
         tally, stored = self._tally(placement, robot), self._decided.get((placement.uid, robot))
