@@ -138,3 +138,20 @@ def test_F6_4_a_robot_label_shows_who_was_selected() -> None:
         world.cloud.label("r2", kind=INVENTORY_KIND, site="north")
         world.agree()
         assert world.decided() == {"r2": "Stamped"}
+
+
+def test_F6_4_what_the_server_refuses_stays_blocked_under_a_new_leader_and_at_each_try() -> None:
+    with fleet(robots=2) as world:
+        rule = world.inject(FORBIDDEN, verb="create", part="/goals", times=1_000_000, seconds=20_000)
+        world.robots("r3")
+        world.settle()
+        before = (world.decided(), world.status()["errors"])
+        assert before[0]["r3"] == "Blocked"
+        began = world.clock.now
+        world.kill()
+        world.start()
+        world.settle()
+        world.pass_time(4000)
+        assert rule.times <= 1_000_000 - 3  # once by each leader, and hourly
+        assert [str(each) for each in world.written(began) if each.resource in (PLACEMENTS, DECISIONS)] == []
+        assert (world.decided(), world.status()["errors"]) == before

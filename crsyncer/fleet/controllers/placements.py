@@ -217,7 +217,10 @@ class Placements:
             await self._release(placement)
         if not unlisted or placement.rollout is None:
             await self._write_decisions(placement, desk)
-        await self._write_status(placement, desk, unlisted)
+        if desk.progress.is_untried() and self._state.now < self._began + _PATIENCE_SECONDS:
+            self._dispatcher.later(_job(placement.text), 1.0)  # else its errors went, and came back
+        else:
+            await self._write_status(placement, desk, unlisted)
         if placement.terminating:
             await self._finish(placement, unlisted)
         if (when := desk.progress.next_step()) is not None:

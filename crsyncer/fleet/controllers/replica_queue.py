@@ -164,9 +164,9 @@ class Replicas:
             self._totals_changed(placement, robot)
             if (placement, robot) in self._gated and not self.seats.is_due(placement, robot):
                 self.open(placement, [robot])
-        if fault is not None and not isinstance(plan, Blocked):
-            if (when := self._writer.next_try(key)) is not None:
-                self.look_at(key, when)
+        when = None if fault is None or isinstance(plan, Blocked) else self._writer.next_try(key)
+        if when is not None and when > self._state.now:
+            self.look_at(key, when)
             return
         if self._is_gated(key, wanted, plan):
             return

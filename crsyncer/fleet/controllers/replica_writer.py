@@ -98,8 +98,9 @@ class ReplicaWriter:
         row = self._state.fleet.rows.get(key)
         refusal = self._refused.get(key)
         if refusal is not None:
-            if (refusal.stamp, refusal.version) == _try(wanted, row) and now < refusal.until:
-                return refusal.fault
+            is_kept = now < refusal.until or (refusal.fault.reason is Reason.REFUSED and not wanted.placement.rollout)
+            if (refusal.stamp, refusal.version) == _try(wanted, row) and is_kept:
+                return refusal.fault  # while it is tried again, it is what it was
             del self._refused[key]
         if row is not None and isinstance(plan, Patch):
             wait = self._reverts[key.resource].wait(Key(row.namespace, row.name), now)

@@ -245,6 +245,14 @@ class PlacementProgress:
         """The N of the Decisions that something is written after: they do not wait for the 5 s (F6.3)."""
         return {number for number, robots in self._awaited.items() if robots}
 
+    def is_untried(self) -> bool:
+        """Whether a robot is Blocked by what an earlier try has met, and the new one has no answer yet."""
+        blocked = self._states[RobotState.BLOCKED]
+        return bool(blocked) and any(
+            self.states.get(robot) is RobotState.BLOCKED and not member.tally.errors
+            for robot, member in self._members.items()
+        )
+
     def counts(self) -> dict[str, int]:
         """The counts of the placement's status."""
         return counts(self._states, self._reports, replicas=self._replicas)

@@ -62,6 +62,8 @@ class RobotProgress:
     """The stamp of what was begun last and never Ready; "": what the robot has was Ready, or it has nothing."""
     steady_since: float | None = None
     """Since when all is written, acked and as `readyWhen` asks, and the robot not offline."""
+    message: str = ""
+    """Why it is Blocked."""
 
 
 def restored(stored: Decided | None, tally: RobotTally, now: float) -> RobotProgress:
@@ -81,6 +83,8 @@ def restored(stored: Decided | None, tally: RobotTally, now: float) -> RobotProg
             if not stored.stamp:
                 return replace(found, stamp="" if tally.due else tally.stamp, failed=is_failed)
             return replace(found, stamp=stored.stamp, begun=Begun.ONLINE, failed=is_failed)
+        case RobotState.BLOCKED if stored.stamp:
+            return replace(found, stamp=stored.stamp, message=stored.message)
         case RobotState.STAMPED if stored.stamp:
             return replace(found, stamp=stored.stamp, begun=Begun.SILENT)
     return found
@@ -122,6 +126,9 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
             deferred=rollout is not None and not rollout.stamp_offline and not old.unproven,
         )
     )
+    is_untried = state is RobotState.WAITING and old.state is RobotState.BLOCKED and rollout is None and not is_new
+    if is_untried:
+        state = RobotState.BLOCKED  # what the server refused, and is asked for again, is as it was until it answers
     is_same = state is old.state and not (is_new and state is RobotState.IN_FLIGHT)
     unproven = old.unproven
     if state is RobotState.READY:
@@ -136,6 +143,7 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
         failed=state is RobotState.FAILED,
         unproven=unproven,
         steady_since=steady_since,
+        message=old.message if is_untried else tally.message,
     )
 
 
@@ -196,7 +204,7 @@ def decided(progress: RobotProgress, tally: RobotTally) -> Decided:
         state=progress.state,
         since=rfc3339(progress.since) or "",
         stamp=progress.stamp if progress.state is RobotState.READY else progress.unproven,
-        message=_failure(tally) if progress.state is RobotState.FAILED else tally.message,
+        message=_failure(tally) if progress.state is RobotState.FAILED else progress.message,
     )
 
 
