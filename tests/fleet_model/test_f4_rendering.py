@@ -154,3 +154,24 @@ def test_F4_3_overrides_are_applied_in_order_to_content_labels_and_annotations()
         world.agree()
         assert world.specs() == {"robot-r1/dock": {"deep": {"y": 2}, "name": "r1"}}
         assert world.replicas()["robot-r1/dock"]["metadata"]["labels"]["zone"] == "a"
+
+
+def test_7_two_strips_of_a_kind_both_act_and_both_warn() -> None:
+    with fleet(robots=1) as world:
+        world.cloud.set("dock", spec={"a": 1, "b": 2, "x": 3})
+        world.strip("s", "/spec/a")
+        world.strip("t", "/spec/b")
+        world.agree()
+        assert world.specs()["robot-r1/dock"] == {"x": 3}
+        said = {name: each["status"]["warnings"] for (_, name), each in world.stored(STRIPS).items()}
+        first = f"other FieldStrips of goals.{GROUP}: "
+        assert said == {"s": [f"{first}t; all of them act"], "t": [f"{first}s; all of them act"]}
+        assert all(each["status"]["observedGeneration"] for each in world.stored(STRIPS).values())
+        world.cloud.delete("t", kind=STRIPS)
+        world.agree()
+        assert world.stored(STRIPS)["", "s"]["status"]["warnings"] == []
+        began = world.clock.now
+        world.kill()
+        world.start()
+        world.settle()
+        assert [each for each in world.written(began) if each.resource == STRIPS] == []

@@ -218,6 +218,7 @@ class Intake:
     def _strip_shown(self, key: Key, raw: Json) -> None:
         self._deleted_strips.discard(key.name)
         self.take(self._state.fleet.strip_shown(raw))
+        self._returned.strip_shown(key, raw)
 
     def _strip_gone(self, key: Key) -> None:
         """Its kind may be about to go: until discovery says that it is there, nothing is rendered anew (F4.2)."""
@@ -237,6 +238,7 @@ class Intake:
         elif Input.STRIPS not in self._state.fleet.dead:
             for name in self._deleted_strips:
                 self.take(self._state.fleet.strip_gone(name))
+                self._returned.strip_gone(name)
             self._deleted_strips.clear()
 
     def _report_gone(self, key: Key) -> None:

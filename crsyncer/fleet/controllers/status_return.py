@@ -14,7 +14,7 @@ from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import FleetState, Work
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Change
-from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, objects_of
+from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, STRIPS, objects_of
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Drop, Put
 from crsyncer.fleet.domain.returned.due import Due
@@ -66,6 +66,8 @@ class StatusReturn:
         """When each CombinedStatus, and the status of each StatusCollector, was written, in event loop time."""
         self._collectors: dict[str, Json] = {}
         """uid, generation and status of each StatusCollector, as of its metadata."""
+        self._strips: dict[str, Json] = {}
+        """The same of each FieldStrip."""
         self._collectors_listed = False
         self._faults: dict[SourceKey, Fault] = {}
         self._stale = asyncio.Event()
@@ -100,9 +102,7 @@ class StatusReturn:
         """A StatusCollector was added or changed."""
         metadata = raw["metadata"]
         old = self._collectors.get(key.name)
-        self._collectors[key.name] = {
-            "uid": metadata["uid"], "generation": metadata.get("generation") or 0, "status": raw.get("status") or {},
-        }  # fmt: skip
+        self._collectors[key.name] = _of_status(raw)
         if old is None or (old["uid"], old["generation"]) != (metadata["uid"], metadata.get("generation") or 0):
             self._take(self.statuses.collector_shown(raw))
             self._all_changed()
@@ -113,6 +113,20 @@ class StatusReturn:
         del self._collectors[key.name]
         self._take(self.statuses.collector_gone(key.name))
         self._all_changed()
+
+    def strip_shown(self, key: Key, raw: Json) -> None:
+        """A FieldStrip was added or changed: others of its kind may have to warn, too."""
+        self._strips[key.name] = _of_status(raw)
+        self._tell_strips()
+
+    def strip_gone(self, name: str) -> None:
+        """A FieldStrip is gone."""
+        self._strips.pop(name, None)
+        self._tell_strips()
+
+    def _tell_strips(self) -> None:
+        for name in self._strips:
+            self._dispatcher.later(Job(STRIPS.resource, TELL, name), _SOON_SECONDS)
 
     def collectors_listed(self) -> None:
         """StatusCollectors are listed."""
@@ -271,16 +285,21 @@ class StatusReturn:
             self._status_changed(text)
 
     async def _tell(self, job: Job[Work], name: str) -> None:
-        """Write the status of a StatusCollector, where it differs."""
-        found = self._collectors.get(name)
-        if found is None:
+        """Write the status of a StatusCollector or FieldStrip, where it differs."""
+        is_strip = job.resource == STRIPS.resource
+        collection, known = (STRIPS, self._strips) if is_strip else (COLLECTORS, self._collectors)
+        if (found := known.get(name)) is None:
             return
-        errors = list(self.statuses.collector_errors(name))
-        status = {"observedGeneration": found["generation"], "errors": errors}
-        stored = {"observedGeneration": 0, "errors": [], **found["status"]}
-        if stored != status and self._is_time(job, name):
-            path = fleet_calls.item(COLLECTORS, Key("", name))
-            await self._own.send(COLLECTORS.resource, fleet_calls.put_status(path, found["uid"], status))
+        field, texts = (
+            ("warnings", self._state.fleet.strip_warnings(name))
+            if is_strip
+            else ("errors", list(self.statuses.collector_errors(name)))
+        )
+        status = {"observedGeneration": found["generation"], field: texts}
+        stored = {"observedGeneration": 0, field: [], **found["status"]}
+        if stored != status and self._is_time(job, f"{job.resource}/{name}"):
+            path = fleet_calls.item(collection, Key("", name))
+            await self._own.send(collection.resource, fleet_calls.put_status(path, found["uid"], status))
             found["status"] = status
 
     async def _read(self, resource: str, identity: str) -> None:
@@ -305,3 +324,9 @@ class StatusReturn:
             self._state.fleet.rows[key].resource_version, metadata["resourceVersion"]
         ):
             self._take(self.statuses.replica_shown(key, raw))
+
+
+def _of_status(raw: Json) -> Json:
+    """What is needed of an object to write its status."""
+    metadata = raw["metadata"]
+    return {"uid": metadata["uid"], "generation": metadata.get("generation") or 0, "status": raw.get("status") or {}}

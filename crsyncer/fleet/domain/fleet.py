@@ -221,6 +221,10 @@ class Fleet:
         """A FieldStrip was deleted."""
         return self._stripped(self._renderings.drop_strip(name))
 
+    def strip_warnings(self, name: str) -> list[str]:
+        """`status.warnings` of a FieldStrip that is known."""
+        return self._renderings.strip_warnings(name)
+
     def _stripped(self, resources: set[str]) -> Change:
         change = Change()
         for resource in resources:

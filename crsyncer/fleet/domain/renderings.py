@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from crsyncer.core.content.pointer import Pointer
 from crsyncer.core.model import Json
+from crsyncer.core.reports.text import some
 from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.properties import Properties, Undefined, properties, property_of
 from crsyncer.fleet.domain.read_objects import strip_of
@@ -83,6 +84,13 @@ class Renderings:
         """A FieldStrip is gone; the kinds that it changes."""
         old = self._strips.pop(name, None)
         return self._stripped(set() if old is None else {old.resource})
+
+    def strip_warnings(self, name: str) -> list[str]:
+        """`status.warnings` of a FieldStrip: what is wrong about it, and the others of its kind, which act as well."""
+        strip = self._strips[name]
+        others = sorted(other for other, each in self._strips.items() if other != name and each[0] == strip.resource)
+        shared = [f"other FieldStrips of {strip.resource}: {some(others)}; all of them act"] if others else []
+        return [*([strip.problem] if strip.problem else []), *shared]
 
     def _stripped(self, resources: set[str]) -> set[str]:
         for resource in resources:
