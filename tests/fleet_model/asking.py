@@ -13,7 +13,8 @@ from crsyncer.fleet.domain.shown.planning import plan
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.ports import Reply
-from tests.fleet_model.fleet_world import HOME, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.world_parts import HOME
 
 SETTINGS = FleetSettings(controller_namespace=HOME)
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS, STRIPS
 from tests.fleet_model.oracle import CRDS, FLEET
+from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS, STRIPS
 from tests.model.plane import GROUP
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.fleet.controllers.controller import FleetController
 from crsyncer.fleet.controllers.state import ControllerSettings
-from tests.fleet_model.fleet_world import HOME, INVENTORY_KIND, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.leading import Meta
 from tests.fleet_model.process import Process
+from tests.fleet_model.world_parts import HOME, INVENTORY_KIND
 
 SETTINGS = ControllerSettings(
     namespace=HOME,

@@ -31,8 +31,9 @@ from tests.model.schema import admitted
 from tests.model.storage import Change
 
 if TYPE_CHECKING:
-    from tests.fleet_model.fleet_world import FleetWorld, Write
+    from tests.fleet_model.fleet_world import FleetWorld
     from tests.fleet_model.process import Process
+    from tests.fleet_model.world_parts import Write
 
 LEASES = "leases.coordination.k8s.io"
 DECISIONS = f"robotplacementdecisions.{oracle.FLEET}"

@@ -15,10 +15,11 @@ from tests.fleet_model.cloud_steps import (
 )
 from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_history import KINDS, ROBOTS, FleetHistory
-from tests.fleet_model.fleet_world import INVENTORY_KIND, PLACEMENTS, PROPERTIES, STRIPS, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.judged_objects import is_replica
 from tests.fleet_model.oracle import FLEET, lives
 from tests.fleet_model.return_steps import collect, return_all, return_status, uncollect
+from tests.fleet_model.world_parts import INVENTORY_KIND, PLACEMENTS, PROPERTIES, STRIPS
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAVAILABLE, too_many
 from tests.model.plane import GROUP
 from tests.model.storage import Snapshot

@@ -8,24 +8,31 @@ import logging
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Any
 
-import yaml
-
-from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
+from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS
 from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import Call
-from crsyncer.errors import NotLeading
-from crsyncer.fleet.domain.values import GROUP as FLEET
 from crsyncer.ports import Reply
 from tests.fleet_model.fleet_judge import FleetJudge
 from tests.fleet_model.judged_objects import is_replica
 from tests.fleet_model.process import Process, Work
+from tests.fleet_model.world_parts import (
+    DECISIONS,
+    HOME,
+    INVENTORY_KIND,
+    LEASES,
+    PLACEMENTS,
+    PROPERTIES,
+    STRIPS,
+    Write,
+    called,
+    fleet_crd,
+    is_lease_lost,
+    placing,
+)
 from tests.model.api_server import CRDS, ApiServer
 from tests.model.clock import Clock
 from tests.model.connection import Signal
@@ -36,40 +43,7 @@ from tests.model.storage import Storage, copied
 from tests.model.weather import Fate, Rule, Weather
 from tests.system.bed import crd
 
-HOME = "fleet"
-"""The controller's namespace."""
-INVENTORY_KIND = "robots.registry.cloudrobotics.com"
-PLACEMENTS = f"robotplacements.{FLEET}"
-DECISIONS = f"robotplacementdecisions.{FLEET}"
-STRIPS = f"fieldstrips.{FLEET}"
-PROPERTIES = "crsyncer-properties"
-"""The namespace of the robots' properties."""
-LEASES = "leases.coordination.k8s.io"
 _SETTLE_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """A request of a controller that could change something, when it was carried out, and what it came to."""
-
-    time: float
-    process: str
-    verb: str
-    resource: str
-    namespace: str
-    name: str
-    call: Call
-    status: int
-    """HTTP."""
-    before: Json | None
-    after: Json | None
-    late: bool = False
-    """Nobody waited for it any more."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.time:.2f} {self.process}: {self.verb} {self.resource} {self.namespace}/{self.name} ({self.status})"
-        )
 
 
 class FleetWorld:
@@ -108,7 +82,7 @@ class FleetWorld:
         self.ends: list[tuple[str, BaseException]] = []
         """The processes that ended by themselves, with the errors."""
         for name in (*KINDS, INVENTORY):
-            self.serve(_fleet_crd(name))
+            self.serve(fleet_crd(name))
         for plural, keywords in (kinds or {"goals": {}}).items():
             self.serve(crd(GROUP, plural=plural, **{"filtered": "true", **keywords}))
         for name in (HOME, PROPERTIES):
@@ -225,20 +199,12 @@ class FleetWorld:
     def stand_still(self, name: str = "a") -> None:
         """SIGSTOP."""
         self.judge.trouble()
-
-        async def stand_still() -> None:
-            self.processes[name].stand_still()
-
-        self.clock.run(stand_still())
+        self.clock.run(called(self.processes[name].stand_still))
 
     def go_on(self, name: str = "a") -> None:
         """SIGCONT."""
         self.judge.well()
-
-        async def go_on() -> None:
-            self.processes[name].go_on()
-
-        self.clock.run(go_on())
+        self.clock.run(called(self.processes[name].go_on))
 
     def runs(self, name: str = "a") -> bool:
         """Whether a controller has not ended."""
@@ -248,11 +214,7 @@ class FleetWorld:
     @property
     def leaders(self) -> list[str]:
         """The controllers that would let a write pass now."""
-
-        async def ask() -> list[str]:
-            return [name for name, process in self.processes.items() if process.leads()]
-
-        return self.clock.run(ask())
+        return self.clock.run(called(lambda: [name for name, each in self.processes.items() if each.leads()]))
 
     def _bury(self) -> None:
         for name, process in list(self.processes.items()):
@@ -381,8 +343,8 @@ class FleetWorld:
 
     def written(self, since: float = 0.0, *, resource: str = "") -> list[Write]:
         """What controllers have changed since a time, but for the Lease."""
-        found = [each for each in self.writes if each.time >= since and each.resource != LEASES]
-        return [each for each in found if each.status < 300 and resource in each.resource]
+        changed = (each for each in self.writes if each.status < 300 and each.resource != LEASES)
+        return [each for each in changed if each.time >= since and resource in each.resource]
 
     @property
     def lease(self) -> Json | None:
@@ -435,22 +397,3 @@ class FleetWorld:
             witness(write)
         self.signal.ring()
         return reply
-
-
-def placing(*kinds: str, **entry: Any) -> Json:
-    """The spec of a placement of all objects of these kinds for all robots."""
-    chosen = {"selectors": [{}], **entry}
-    return {"robotSelectors": [{}], "resources": [{"group": GROUP, "resource": kind, **chosen} for kind in kinds]}
-
-
-def is_lease_lost(error: BaseException) -> bool:
-    """Whether a controller has ended because it lost the Lease."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(is_lease_lost(each) for each in error.exceptions)
-    return isinstance(error, NotLeading)
-
-
-@cache
-def _fleet_crd(name: str) -> Json:
-    found: Json = yaml.safe_load((Path(SCHEMAS) / f"{name}.yaml").read_text(encoding="utf-8"))
-    return found

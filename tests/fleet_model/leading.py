@@ -9,8 +9,8 @@ from crsyncer.core.requests.calls import CRD_REVISION, JSON_PATCH, VERSION, Call
 from crsyncer.errors import Unsure
 from crsyncer.fleet.controllers.leader import Leader
 from crsyncer.runtime.connection import Connection
-from tests.fleet_model.fleet_world import HOME
 from tests.fleet_model.process import Process
+from tests.fleet_model.world_parts import HOME
 from tests.model.life import Tally
 
 WRITE_EACH = 0.4

@@ -23,7 +23,8 @@ from tests.fleet_model.oracle import (
 )
 
 if TYPE_CHECKING:
-    from tests.fleet_model.fleet_world import FleetWorld, Write
+    from tests.fleet_model.fleet_world import FleetWorld
+    from tests.fleet_model.world_parts import Write
 
 READY_WHEN = "returned.status.phase == 'Ready'"
 COLLECTORS: Mapping[str, Json] = {

@@ -9,9 +9,10 @@ from typing import Any
 from crsyncer.core.model import Json
 from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_agents import GOALS, OFFLINE_SECONDS, READY, Agents
-from tests.fleet_model.fleet_world import DECISIONS, FleetWorld, Write
+from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.judged_objects import content_of, is_replica, marks
 from tests.fleet_model.oracle import ROBOT_LABEL, digest, texts
+from tests.fleet_model.world_parts import DECISIONS, Write
 
 QUICK: Json = {"maxConcurrency": 2, "minReadySeconds": 10, "progressDeadlineSeconds": 120}
 _WRITTEN = ("InFlight", "Stamped", "Failed")

@@ -11,9 +11,9 @@ from typing import Any
 from crsyncer.core.model import Json
 from tests.fleet_model.fleet_agents import OFFLINE_SECONDS, SYNC_STATES
 from tests.fleet_model.fleet_machine import Violation
-from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.rolling import QUICK, Rolling, rolling
+from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS
 from tests.model.answers import CONFLICT, INTERNAL_ERROR, UNAVAILABLE
 from tests.model.plane import GROUP
 from tests.model.weather import Fate

@@ -6,9 +6,10 @@ import pytest
 
 from crsyncer.ports import Reply
 from tests.fleet_model.controlling import control, fleet
-from tests.fleet_model.fleet_world import INVENTORY_KIND, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.judged_objects import marks
 from tests.fleet_model.oracle import REPLICA, ROBOT_LABEL, SOURCE, digest
+from tests.fleet_model.world_parts import INVENTORY_KIND
 from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, invalid
 from tests.model.plane import GROUP
 from tests.model.weather import Fate

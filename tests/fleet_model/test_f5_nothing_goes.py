@@ -5,7 +5,8 @@ import pytest
 from crsyncer.ports import Reply
 from tests.fleet_model.cloud_steps import OWN
 from tests.fleet_model.controlling import control, fleet
-from tests.fleet_model.fleet_world import FleetWorld, placing
+from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.world_parts import placing
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
 from tests.model.plane import GROUP
 from tests.model.weather import Fate

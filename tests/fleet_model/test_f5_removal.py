@@ -8,8 +8,9 @@ from crsyncer.core.model import Json
 from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_judge import FINALIZER
 from tests.fleet_model.fleet_machine import HELD, RELEASE
-from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET, REPLICA, ROBOT_LABEL, SOURCE
+from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS
 from tests.model.answers import INTERNAL_ERROR
 
 

@@ -4,7 +4,7 @@ import itertools
 
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_machine import HELD
-from tests.fleet_model.fleet_world import DECISIONS, INVENTORY_KIND, PLACEMENTS
+from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.plane import GROUP
 

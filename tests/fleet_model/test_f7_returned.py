@@ -7,7 +7,8 @@ import pytest
 
 from crsyncer.core.model import Json
 from tests.fleet_model.controlling import fleet
-from tests.fleet_model.fleet_world import PLACEMENTS, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.world_parts import PLACEMENTS
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.plane import GROUP
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.fleet_model.fleet_agents import OFFLINE_SECONDS
-from tests.fleet_model.fleet_world import INVENTORY_KIND
 from tests.fleet_model.rolling import entries, rolling
+from tests.fleet_model.world_parts import INVENTORY_KIND
 
 CANARY: dict[str, Any] = {"groups": [{"matchLabels": {"canary": "yes"}}]}
 CANARIES = {"o3": {"canary": "yes"}, "o4": {"canary": "yes"}}

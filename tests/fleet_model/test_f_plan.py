@@ -18,7 +18,8 @@ from crsyncer.fleet.domain.values import API_VERSION
 from crsyncer.ports import Reply
 from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_history import KINDS, content, placement_spec
-from tests.fleet_model.fleet_world import HOME, INVENTORY_KIND, PLACEMENTS, STRIPS, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.world_parts import HOME, INVENTORY_KIND, PLACEMENTS, STRIPS
 from tests.model.api_server import ApiServer
 from tests.model.plane import GROUP
 from tests.model.storage import Storage

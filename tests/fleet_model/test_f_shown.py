@@ -4,9 +4,10 @@ import pytest
 
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.controlling import fleet
-from tests.fleet_model.fleet_world import INVENTORY_KIND, FleetWorld
+from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.rolling import entries
+from tests.fleet_model.world_parts import INVENTORY_KIND
 from tests.model.plane import GROUP
 
 
