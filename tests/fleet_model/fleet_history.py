@@ -52,12 +52,12 @@ def placement_spec(chance: Random) -> Json:
     if chance.random() < 0.2:
         content = {"spec": {"x": chance.randrange(4)}, "metadata": {"labels": {"l": "t"}}}
         spec["templates"] = [{"name": "made", "group": GROUP, "resource": "goals", "object": content}]
-    return spec | _returned(chance)
+    return spec
 
 
-def _returned(chance: Random) -> Json:
-    """What a placement makes of the statuses that robots return."""
-    spec: Json = {}
+def whole_spec(chance: Random) -> Json:
+    """A spec that also says what is made of the statuses that robots return, and may have a rollout."""
+    spec = placement_spec(chance)
     if chance.random() < 0.2:
         spec["statusReturn"] = "Singleton"
         if chance.random() < 0.7:
@@ -157,10 +157,10 @@ TABLE: Mapping[str, tuple[float, _Draw]] = {
     "lose_source": (4, lambda c: (_kind(c), _source(c))),
     "replace_source": (2, lambda c: (_kind(c), _source(c), content(c))),
     "hold_source": (1, lambda c: (_kind(c), _source(c))),
-    "place": (8, lambda c: (c.choice(PLACEMENTS), placement_spec(c))),
-    "edit": (8, lambda c: (c.choice(PLACEMENTS), placement_spec(c))),
+    "place": (8, lambda c: (c.choice(PLACEMENTS), whole_spec(c))),
+    "edit": (8, lambda c: (c.choice(PLACEMENTS), whole_spec(c))),
     "unplace": (3, lambda c: (c.choice(PLACEMENTS),)),
-    "replace_placement": (1, lambda c: (c.choice(PLACEMENTS), placement_spec(c))),
+    "replace_placement": (1, lambda c: (c.choice(PLACEMENTS), whole_spec(c))),
     "strip": (
         1,
         lambda c: (c.choice(["s", "t"]), _kind(c), c.choice(["/spec/text", "/spec/z/deep", "/metadata/labels/use"])),
@@ -215,6 +215,6 @@ def fleet_history_of(seed: int) -> FleetHistory:
     names = chance.choices(list(weights), list(weights.values()), k=chance.randint(10, 60))
     begin = [Step("add_robot", (name, chance.choice(["", *_SITES]))) for name in ROBOTS[: chance.randint(2, 6)]]
     begin += [Step("add_source", (kind, name, content(chance), _labels(chance))) for kind, name in _FIRST]
-    begin += [Step("place", ("p", placement_spec(chance) | {"robotSelectors": [{}]})), Step("start", ("a",))]
+    begin += [Step("place", ("p", whole_spec(chance) | {"robotSelectors": [{}]})), Step("start", ("a",))]
     begin.append(Step("wait", (chance.choice([0.5, 12.0, 40.0]),)))
     return FleetHistory(seed, (*begin, *(Step(what, TABLE[what][1](chance)) for what in names)))
