@@ -34,6 +34,21 @@ def test_the_stamp_is_that_of_all_seats_in_any_order():
     assert one.total(ALL, "r1").stamp == two.total(ALL, "r1").stamp != three.total(ALL, "r1").stamp
 
 
+def test_the_stamp_changes_with_that_of_a_seat_and_not_with_what_is_due():
+    seats = Seats()
+    seats.put(DOCK, Seat(ALL, "a", due=True))
+    first = seats.total(ALL, "r1")
+    seats.put(DOCK, Seat(ALL, "a"))
+    second = seats.total(ALL, "r1")
+    seats.put(DOCK, Seat(ALL, "b"))
+    assert (second.due, second.stamp) == (0, first.stamp)
+    assert seats.total(ALL, "r1").stamp != first.stamp
+    seats.put(MAP, Seat(ALL, "a"))
+    third = seats.total(ALL, "r1").stamp
+    seats.put(MAP, None)
+    assert seats.total(ALL, "r1").stamp != third
+
+
 def test_the_same_seat_changes_nothing():
     seats = Seats()
     seats.put(DOCK, Seat(ALL, "a"))
