@@ -411,5 +411,5 @@ class KeepingMachine:
         plane.apply(crd(GROUP, source=None))
 
     def _let_go(self, plane: Plane) -> None:
-        for place, name in plane.server.storage.of(_GOALS):
+        for place, name in list(plane.server.storage.of(_GOALS)):
             plane.finalize(name, namespace=place)
