@@ -10,8 +10,9 @@ import pytest
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, GARBAGE, NO_LISTS
-from tests.model.policies import apply_policy, delete_policy, serve_policies
+from tests.model.policies import EDGE, apply_policy, delete_policy, serve_policies
 from tests.model.projected import FLEET, PROJECTION, TASKS, projected
+from tests.model.scene import SOURCES, roles
 from tests.model.weather import Fate
 from tests.model.world import World
 from tests.system.bed import crd
@@ -230,3 +231,21 @@ def test_C1_7_C7_a_deletion_that_somebody_else_answers_is_asked_for_again() -> N
         apply_policy(world.robot, projection=JOBS)
         world.pass_time(120)
         assert set(world.cloud.objects(TASKS)) == set()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_C1_7_copies_are_left_behind_also_where_one_edit_follows_another(source: str) -> None:
+    naming: dict[str, Any] = {"naming": {"name": "{name}-{hash}"}}
+    with World(kinds={"goals": {"source": source}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        up, down = roles(world, source)
+        up.create("on", spec={"x": 1}, labels={"tier": "edge"})
+        up.create("off", spec={"x": 1})
+        world.start()
+        world.settle()
+        apply_policy(world.robot, **naming)
+        apply_policy(world.robot, filter=EDGE, **naming)
+        world.pass_time(120)
+        assert set(down.objects()) == {"on"}
+        assert world.troubles == []

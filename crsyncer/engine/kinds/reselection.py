@@ -59,18 +59,18 @@ def _forget_missing_kind(policy: KindPolicy, context: EngineContext) -> None:
 
 
 def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *, former: Place | None) -> None:
-    """Hold every deletion until it is known how many copies the edit leaves behind, if there are any."""
+    """Hold every deletion until it is known how many copies the edit leaves behind, if there may be any."""
     store, name, side = context.store, kind_wide_name(policy.resource), policy.downstream
     places, place = FormerPlaces(policy.resource, store), Place.of(policy.endpoint(side))
     copies = {key: view for key, view in loaded.views[side].items() if _is_ours(view, policy)}
     kind_wide = store.get_meta(name) or {}
     held = HoldReason.SELECTION_CHANGED in kind_wide
+    listed = any(each is side and cursor.is_finished for (each, _), cursor in loaded.cursors.items())
     if former is not None and not former.is_same(place):
         known = {view.uid: FormerCopy(_name(policy, key, view, former), key) for key, view in copies.items()}
-        listed = any(each is side and cursor.is_finished for (each, _), cursor in loaded.cursors.items())
         under_way = any(record.called is not None for record in loaded.records.values())
         places.leave(former, known, to=place, held=held, is_known=listed and not under_way)
-    if not held and (copies or places.places):
+    if not held and (copies or places.places or not listed):
         store.put_meta(name, {**kind_wide, HoldReason.SELECTION_CHANGED: ["", context.clock()]})
 
 
