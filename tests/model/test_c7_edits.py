@@ -249,3 +249,20 @@ def test_C1_7_copies_are_left_behind_also_where_one_edit_follows_another(source:
         world.pass_time(120)
         assert set(down.objects()) == {"on"}
         assert world.troubles == []
+
+
+def test_C1_7_an_edit_that_a_crash_cut_short_and_that_was_undone_deletes_no_copy() -> None:
+    for moment in range(1, 40):
+        with projected("robot") as world:
+            world.robot.create("a", spec={"x": 1})
+            world.start()
+            world.settle()
+            made = world.cloud.objects(TASKS)["a"]["metadata"]["uid"]
+            world.crash_after(moment)
+            apply_policy(world.robot, projection=PROJECTION | {"resource": "nones", "kind": "None"})
+            world.pass_time(60)
+            world.crash()
+            apply_policy(world.robot, projection=PROJECTION)
+            world.start()
+            world.pass_time(60)
+            assert world.cloud.objects(TASKS)["a"]["metadata"]["uid"] == made, moment

@@ -85,6 +85,10 @@ class FormerPlaces:
             kept.append(FormerPlace(place, copies, undone=undone))
         self._put(kept)
 
+    def be_at(self, place: Place) -> None:
+        """The kind's copies are here, whatever an edit said that a crash has kept from taking effect."""
+        self._put([each for each in self.places if not each.place.is_same(place)])
+
     def empty(self, place: FormerPlace) -> None:
         """No copy is left there."""
         self._put([each for each in self.places if each is not place])

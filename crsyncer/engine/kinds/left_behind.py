@@ -62,6 +62,7 @@ class LeftBehind:
         self._counted = counted
         self._connection = context.connections[self._policy.downstream]
         self._places = FormerPlaces(self._policy.resource, context.store)
+        self._places.be_at(Place.of(self._policy.endpoint(self._policy.downstream)))
         self._cache.elsewhere = {copy.original for each in self._places.places for copy in each.copies.values()}
         self._terminating: set[str] = set()
         """The uids of copies in former places that their own finalizers keep."""
