@@ -4,6 +4,7 @@ It knows the marks on copies, what people did to originals, and when the configu
 `policy_check` know the configuration as well and judge more strictly.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -75,6 +76,8 @@ class Judge:
     violations: list[str] = field(default_factory=list)
     released: bool = False
     """A human released something, or the agent has lost what it knew."""
+    forgot: bool = False
+    """The agent has lost what it knew: also where copies were before an edit of a projection (C1.7)."""
     _objects: dict[str, Object] = field(default_factory=dict)
     _copies: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """By uid of an original, those of the copies that the agent marked."""
@@ -169,7 +172,7 @@ class Judge:
 
     def forget(self) -> None:
         """The agent has lost what it knew."""
-        self.released = True
+        self.released = self.forgot = True
 
     def _hear(self) -> None:
         """The agent follows what it did not follow at its last write: it has heard of one edit more.
@@ -307,7 +310,8 @@ class Judge:
                 if copy.bare or not copy.reports or (copy.removed is not None and self.world.deaths):
                     continue  # it may have gone before an agent saw its status
                 reported, status = copy.reports[-1]
-                if any(each.is_successor_of(copy, by=reported) for each in map(self._objects.__getitem__, copies)):
+                known = math.inf if self.forgot else reported
+                if any(each.is_successor_of(copy, by=known) for each in map(self._objects.__getitem__, copies)):
                     continue  # it is what an edited projection left behind, and nobody's copy any more (C1.7)
                 late = (now if copy.removed is None else copy.removed) - reported > _QUIET_SECONDS
                 sent = self._writes.get(of, -1.0) >= reported

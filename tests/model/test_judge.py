@@ -81,3 +81,18 @@ def test_C1_7_what_a_copy_reports_before_it_has_a_successor_has_to_reach_its_ori
     unread = Mutant("former places are not read", LeftBehind._read, "in there.items()", "in ()", noticed_by="")
     with pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
         leave_place(unread.alive())
+
+
+def test_C1_7_where_copies_were_before_the_store_was_lost_nobody_knows() -> None:
+    with projected("robot") as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.cloud.set_status("a", {"n": 1}, kind=TASKS)
+        world.crash()
+        world.lose_database()
+        apply_policy(world.robot, projection=PROJECTION | {"resource": "jobs", "kind": "Job"})
+        world.start()
+        world.pass_time(120)
+        assert "status" not in world.robot.objects()["a"]
