@@ -37,7 +37,7 @@ class Object:
     where: Where
     born: float
     left: bool = False
-    """It was deleted or began to be, or its labels were changed."""
+    """It was deleted or began to be, its labels were changed, or an edited projection means another kind."""
     removed: float | None = None
     lost: tuple[float, int] | None = None
     """A restore or a rebuild took it away: when, and the revision up to which the past is the same."""
@@ -186,8 +186,16 @@ class Judge:
             each = self._configurations[resource]
             if row.policy != each.followed:
                 self._configured = self.world.clock.now if each.heard < each.edits else self._configured
-                each.followed, each.heard = row.policy, min(each.heard + 1, each.edits)
+                former, each.followed = each.followed, row.policy
+                each.heard = min(each.heard + 1, each.edits)
+                if former is not None and former.upstream is Side.CLOUD:
+                    self._out_of_sight(former.in_cloud.resource, but=row.policy.in_cloud.resource)
             each.heard = max(each.heard, each.listed)
+
+    def _out_of_sight(self, resource: str, *, but: str) -> None:
+        """The agent looks for originals of another kind of the cloud: what those of this one have copies of goes."""
+        for known in self._objects.values() if resource != but else ():
+            known.left |= known.side is Side.CLOUD and known.resource == resource
 
     # What the agent does
 

@@ -96,3 +96,33 @@ def test_C1_7_where_copies_were_before_the_store_was_lost_nobody_knows() -> None
         world.start()
         world.pass_time(120)
         assert "status" not in world.robot.objects()["a"]
+
+
+def lose_sight(*, edited: bool) -> None:
+    """A copy that its own finalizer keeps has reported something when another kind of the cloud comes to be meant."""
+    with World(kinds={"goals": {"source": "cloud"}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.weather[world.robot.side].lag = 3.0
+        world.robot.finalize("a", "lab.example.com/wait")
+        world.robot.set_status("a", {"n": 1})
+        if edited:
+            apply_policy(world.robot, projection={"group": FLEET, "resource": "jobs", "kind": "Job"})
+        world.pass_time(60)
+        world.robot.finalize("a")
+        apply_policy(world.robot)
+        world.pass_time(60)
+
+
+def test_C1_7_a_status_is_not_owed_to_an_original_of_a_kind_that_is_not_meant() -> None:
+    lose_sight(edited=True)
+
+
+def test_S4_1_a_status_is_owed_to_an_original_of_the_kind_that_is_meant() -> None:
+    unsent = Mutant("nothing is sent", decide._status, "send if fresh or lost or late", "None if True", noticed_by="")
+    with unsent.alive(), pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
+        lose_sight(edited=False)
