@@ -18,9 +18,10 @@ from crsyncer.adapters.ending import Ending
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.memory_meta import MemoryMeta
 from crsyncer.adapters.metrics.fleet_metrics import FleetMetrics
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.errors import ConfigError, NotLeading
-from crsyncer.fleet.controllers.controller import SHARD, FleetController
+from crsyncer.fleet.controllers.controller import FleetController
 from crsyncer.fleet.controllers.state import ControllerSettings
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.page import POLICY, page, standby_page
@@ -42,7 +43,7 @@ class FleetApp:
         """`load` reads the settings again."""
         self._settings = settings
         self._load = load
-        self._metrics = FleetMetrics(SHARD)
+        self._metrics = FleetMetrics(ROOT)
         self._progress: tuple[Progress, ...] = ()
 
     async def run(self) -> int:
@@ -70,7 +71,7 @@ class FleetApp:
         settings = self._settings
 
         def observe(exchange: Exchange) -> None:
-            self._metrics.exchange(SHARD, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
+            self._metrics.exchange(ROOT, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
 
         try:
             cluster = KubeCluster(

@@ -93,7 +93,7 @@ def test_F8_2_a_robot_that_was_begun_is_written_to_its_end_until_its_content_cha
     made = world.fleet.wanted(key("r0"))
     assert made is not None
     assert isinstance(made.rendering, Rendering)
-    stamp = digest([[*key("r0"), made.rendering.stamp]])
+    stamp = digest([[*key("r0").identity, made.rendering.stamp]])
     begun = decision_of(
         {
             "metadata": {"name": "all-0", "namespace": "site"},

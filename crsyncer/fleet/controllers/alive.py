@@ -10,19 +10,22 @@ from crsyncer.errors import SyncError
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import PLACEMENTS, STRIPS, SYNC_STATES, objects_of
+from crsyncer.fleet.domain.transport.keys import ROOT, at
 
 REPORTS = "RobotSyncStates"
 """Under which name reports are asked for: while their kind is not alive, no robot is begun (F8.5)."""
 
 
 class Liveness:
-    """Answers `ask`: each name is asked for once, by a request that begins after it was asked.
+    """Answers `ask`, of one shard: each name is asked for once, by a request that begins after it was asked.
 
     `take` is given what follows from an answer. What is forbidden or not answered is asked again, with a back-off.
     """
 
-    def __init__(self, state: FleetState, *, take: Callable[[Change], None]) -> None:
+    def __init__(self, state: FleetState, *, take: Callable[[Change], None], shard: str = ROOT) -> None:
         self._state = state
+        self._connection = state.connection_to(shard)
+        self._reports = at(shard, REPORTS)
         self._take = take
         self._asked: dict[str, None] = {}
         self._wake = asyncio.Event()
@@ -37,8 +40,8 @@ class Liveness:
 
     def doubt_reports(self) -> None:
         """A report is gone: until discovery says that their kind is there, no robot is begun (F8.5)."""
-        self.dead |= {REPORTS}
-        self.ask([REPORTS])
+        self.dead |= {self._reports}
+        self.ask([self._reports])
 
     async def run(self) -> None:
         """Ask, forever."""
@@ -46,12 +49,12 @@ class Liveness:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            await self._state.connection.up.wait()
+            await self._connection.up.wait()
             names, self._asked = list(self._asked), {}
             unanswered = [name for name in names if not await self._answered(name)]
             failures = failures + 1 if unanswered else 0
             if unanswered:
-                await self._state.connection.waits.back_off(failures - 1)
+                await self._connection.waits.back_off(failures - 1)
                 self.ask(unanswered)
 
     async def _answered(self, name: str) -> bool:
@@ -61,7 +64,7 @@ class Liveness:
             self._tell(name, is_served=False, began=began)
             return True
         try:
-            reply = await self._state.connection.request(calls.discovery(place.group, place.version))
+            reply = await self._connection.request(calls.discovery(place.group, place.version))
         except SyncError:
             return False
         is_served = is_alive(place.plural, reply.status, reply.body)
@@ -71,7 +74,7 @@ class Liveness:
 
     def _tell(self, name: str, *, is_served: bool, began: float) -> None:
         self.dead = self.dead - {name} if is_served else self.dead | {name}
-        if name == REPORTS:
+        if name == self._reports:
             self._take(Change(placements=set(self._state.fleet.index.placements)))
             return
         self._state.losses.served(name, is_served=is_served, now=began)
@@ -83,7 +86,7 @@ class Liveness:
                 return PLACEMENTS
             case Input.STRIPS:
                 return STRIPS
-            case _ if name == REPORTS:
+            case _ if name == self._reports:
                 return SYNC_STATES
         resource = self._state.settings.robots if name == Input.ROBOTS else name
         kind = self._state.fleet.index.kinds.get(resource)

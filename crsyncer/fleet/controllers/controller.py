@@ -1,7 +1,8 @@
 """One process of the fleet controller: it stands by, leads, and ends when it does not lead any more (F1)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 from crsyncer.core.requests import calls
@@ -17,18 +18,17 @@ from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
 from crsyncer.fleet.domain.shown.fleet_facts import Leader as LeaderFact
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import ReplicaKey
 from crsyncer.ports import Cluster, MetaStore
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
-SHARD = "root"
-"""The API server with Robots, placements and sources."""
-
 
 class FleetController:
     """Keeps the replicas of all placements as they shall be, while it leads.
 
+    `cluster` is the root, with Robots, placements and sources; `shards` are the API servers beside it, by name.
     `identity` is this process' own in the Lease. `clock` is Unix time in seconds. `store` need not outlive the process.
     """
 
@@ -41,21 +41,15 @@ class FleetController:
         observer: FleetObserver,
         clock: Callable[[], float],
         identity: str,
+        shards: Mapping[str, Cluster] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
         self._observer = observer
         self._clock = clock
         self._cluster = cluster
-        self.connection = Connection(
-            SHARD,
-            cluster=cluster,
-            store=store,
-            observer=observer,
-            probe_calls=self._probe_calls,
-            crds=dict,
-            clock=clock,
-            gate=self._gate,
-        )
+        self._store = store
+        self.connection = self._connect(ROOT, cluster)
+        self.shards = {name: self._connect(name, each) for name, each in shards.items()}
         self.leader = Leader(self.connection, namespace=settings.namespace, identity=identity, clock=clock)
         self.leading: Leading | None = None
         """What there is of it while this process leads."""
@@ -65,10 +59,22 @@ class FleetController:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.connection.run())
             await self.leader.acquire()
-            state = FleetState(self._settings, self.connection, self._observer, self._server_clock)
+            state = FleetState(self._settings, self.connection, self._observer, self._server_clock, self.shards)
             self.leading = Leading(state)
             tasks.create_task(self.leader.keep())
             tasks.create_task(self.leading.run())
+
+    def _connect(self, shard: str, cluster: Cluster) -> Connection:
+        return Connection(
+            shard,
+            cluster=cluster,
+            store=self._store,
+            observer=self._observer,
+            probe_calls=lambda: self._probe_calls(shard),
+            crds=dict,
+            clock=self._clock,
+            gate=self._gate,
+        )
 
     def unready(self) -> str | None:
         """Why a leader does not know all inputs yet; None: it does, or this process stands by."""
@@ -102,8 +108,8 @@ class FleetController:
     def _gate(self, call: Call) -> None:
         self.leader.check(call)
 
-    def _probe_calls(self) -> Sequence[Call]:
-        return [calls.VERSION] if self.leading is None else self.leading.inputs.probes()
+    def _probe_calls(self, shard: str) -> Sequence[Call]:
+        return [calls.VERSION] if self.leading is None else self.leading.inputs[shard].probes()
 
 
 class Leading:
@@ -111,19 +117,23 @@ class Leading:
 
     def __init__(self, state: FleetState) -> None:
         self.state = state
-        self.dispatcher: Dispatcher[Work] = Dispatcher(state.connection, self._start, lane=self._lane)
-        self.placements = Placements(state, dispatcher=self.dispatcher)
+        shards = (ROOT, *state.shards)
+        self.dispatchers: dict[str, Dispatcher[Work]] = {
+            shard: Dispatcher(state.connection_to(shard), self._start, lane=self._lane) for shard in shards
+        }
+        dispatcher = self.dispatchers[ROOT]
+        self.placements = Placements(state, dispatcher=dispatcher)
         self.replicas = Replicas(
             state,
-            dispatcher=self.dispatcher,
+            dispatchers=self.dispatchers,
             may_write=self.placements.may_write,
             totals_changed=self.placements.total_changed,
-            ask=lambda names: self.intake.liveness.ask(names),
+            ask=lambda names: self.intake.ask(names),
             answers=lambda: self.intake,
         )
         self.returned = StatusReturn(
             state,
-            dispatcher=self.dispatcher,
+            dispatcher=dispatcher,
             is_acked=self.placements.is_acked,
             is_online=self.placements.reports.is_online,
             ready_changed=self.placements.total_changed,
@@ -131,17 +141,23 @@ class Leading:
         )
         self.intake = Intake(state, replicas=self.replicas, placements=self.placements, returned=self.returned)
         self.placements.attach(self.replicas, self.intake.liveness, self.returned)
-        self.inputs = Inputs(state, self.intake)
+        root = Inputs(state, self.intake)
+        self.inputs = {ROOT: root} | {shard: Inputs(state, self.intake, shard, root) for shard in state.shards}
+        """By shard."""
         self._tasks = asyncio.TaskGroup()
 
     async def run(self) -> None:
         """Watch, look and write, forever."""
         async with self._tasks as tasks:
-            tasks.create_task(self.inputs.run())
+            for connection in self.state.shards.values():
+                tasks.create_task(connection.run())
+            for inputs in self.inputs.values():
+                tasks.create_task(inputs.run())
+            for dispatcher in self.dispatchers.values():
+                tasks.create_task(dispatcher.run())
             tasks.create_task(self.replicas.run())
             tasks.create_task(self.placements.reports.run())
             tasks.create_task(self.returned.run())
-            tasks.create_task(self.dispatcher.run())
 
     def unlisted(self) -> str:
         """The inputs that are not listed yet, separated by commas."""

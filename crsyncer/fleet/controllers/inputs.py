@@ -1,10 +1,10 @@
-"""The informers of a leader: its inputs, and the objects of every kind that may be placed (F1.1)."""
+"""The informers of a leader: its inputs, and on each shard the objects of every kind that may be placed (F1.1)."""
 
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from crsyncer.core.model import Freshness, Key
@@ -29,8 +29,10 @@ from crsyncer.fleet.domain.fleet_calls import (
     revision,
 )
 from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.transport.keys import ROOT, at, on_shard
 from crsyncer.fleet.domain.values import PlacedKind, Verdict
 from crsyncer.runtime.collection_state import Rewind
+from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
 from crsyncer.runtime.object_informer import ObjectInformer
 
@@ -56,41 +58,80 @@ class _Watched:
 
 @dataclass(slots=True)
 class Inputs:
-    """Starts and stops informers. Each cares for itself: one that is refused stops no other."""
+    """Starts and stops the informers of one shard. Each cares for itself: one that is refused stops no other.
+
+    The root has the inputs and the sources, another shard kinds, replicas and reports alone; `root`: the former's.
+    """
 
     state: FleetState
     intake: Intake
+    shard: str = ROOT
+    root: "Inputs | None" = None
     _watched: dict[str, _Watched] = field(default_factory=dict)
     _tasks: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     _unlisted: set[str] = field(default_factory=set)
     """The collections that have to be listed anew after a restore."""
+    _shown: set[str] = field(default_factory=set)
+    """The kinds of which the sources were shown."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and replaced, when there may be more of these."""
     kinds: Kinds = field(init=False)
+    connection: Connection = field(init=False)
 
     def __post_init__(self) -> None:
-        self.kinds = Kinds(self.state, shown=self._kind_shown, gone=self._kind_gone)
-        self.intake.placements_changed = self._placements_changed
+        self.connection = self.state.connection_to(self.shard)
+        self.kinds = Kinds(self.connection, shown=self._kind_shown, gone=self._kind_gone)
+        self.intake.listeners.append(self._placements_changed)
 
     async def run(self) -> None:
         """Watch, forever."""
-        handlers = self.intake.inputs()
         async with self._tasks as tasks:
             crds = Handlers(
                 lambda _, raw: self.kinds.crd_shown(raw),
                 lambda key: self.kinds.crd_gone(key.name),
-                self.kinds.crds_listed,
+                self._crds_listed,
             )
             self._watch("CRDs", CRD_COLLECTION, crds, page=CRD_PAGE)
             policies = Handlers(
                 lambda _, raw: self.kinds.policy_shown(raw), lambda key: self.kinds.policy_gone(key.name), _pass
             )
             self._watch("SyncPolicies", SYNC_POLICIES, policies)
-            for name, collection in _OWN.items():
-                self._watch(name, collection, handlers[name])
-            self._watch(REPORTS, SYNC_STATES, self.intake.reports())
-            self._watch("StatusCollectors", COLLECTORS, self.intake.collectors())
-            self._watch("CombinedStatuses", COMBINED, self.intake.combined())
+            self._watch(REPORTS, SYNC_STATES, self.intake.reports(self.shard))
+            if self.shard == ROOT:
+                self._watch_own()
+            else:
+                tasks.create_task(self._follow_connection())
             tasks.create_task(self.kinds.run())
-            tasks.create_task(self.intake.liveness.run())
+            tasks.create_task(self.intake.liveness[self.shard].run())
+
+    def _watch_own(self) -> None:
+        handlers = self.intake.inputs()
+        for name, collection in _OWN.items():
+            self._watch(name, collection, handlers[name])
+        self._watch("StatusCollectors", COLLECTORS, self.intake.collectors())
+        self._watch("CombinedStatuses", COMBINED, self.intake.combined())
+
+    async def _follow_connection(self) -> None:
+        """Tell when the shard is away, and when it is back, forever."""
+        while True:
+            await self.connection.up.wait()
+            self.intake.shard_changed(self.shard)
+            await self.connection.down.wait()
+            self.intake.shard_changed(self.shard)
+
+    async def sources_shown(self, resource: str) -> None:
+        """Return once the sources of a kind were shown, or it is known that there are none."""
+        while resource not in self._shown and (resource in self._watched or not self.kinds.are_listed):
+            await self._news.wait()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _crds_listed(self) -> None:
+        self.kinds.crds_listed()
+        self.intake.shard_read(self.shard)
+        self._tell()
 
     def probes(self) -> list[Call]:
         """The requests of a probe: a few consistent lists of what was listed, and one that every server answers.
@@ -120,14 +161,19 @@ class Inputs:
         named = self._named()
         self.kinds.named(named)
         for kind in list(self.state.fleet.index.kinds.values()):
-            self._adapt(kind, named)
+            if kind.shard == self.shard:
+                self._adapt(kind, named)
 
     def _named(self) -> set[str]:
         return {resource for each in self.state.fleet.index.placements.values() for resource in each.kinds}
 
     def _kind_shown(self, kind: PlacedKind) -> None:
+        if self.shard != ROOT:
+            kind = replace(kind, shard=self.shard, message=kind.message and f"shard {self.shard}: {kind.message}")
         self.intake.kind_shown(kind)
         self._adapt(kind, self._named())
+        if self.shard != ROOT:
+            return
         if kind.resource == self.state.settings.robots and kind.version and kind.verdict is not Verdict.NOT_SERVED:
             self._watch_robots(objects_of(kind, self.state.settings.robots_namespace))
 
@@ -139,7 +185,7 @@ class Inputs:
 
     def _kind_gone(self, resource: str) -> None:
         self._stop(resource)
-        self.intake.kind_gone(resource)
+        self.intake.kind_gone(at(self.shard, resource))
 
     def _adapt(self, kind: PlacedKind, named: set[str]) -> None:
         """Watch all objects of a kind that may be placed, and only replicas of one that may not but is named."""
@@ -151,7 +197,7 @@ class Inputs:
         if (watched := self._watched.get(kind.resource)) is not None and watched.collection == collection:
             return
         self._stop(kind.resource)
-        self.intake.unlisted(kind.resource)
+        self.intake.unlisted(kind.name)
         handlers = self.intake.objects(kind)
         task = self._tasks.create_task(self._run_kind(kind, collection, handlers))
         self._watched[kind.resource] = _Watched(collection, task)
@@ -161,10 +207,14 @@ class Inputs:
 
         So it shows at once whether a replica has drifted while nobody led (F3.5).
         """
-        fleet = self.state.fleet
-        if not collection.selector:
+        if self.root is not None:
+            await self.root.sources_shown(kind.resource)
+        elif not collection.selector:
             await self._list_sources(kind, handlers)
-        informer = self._informer(kind.resource, collection, handlers, known=fleet.places(kind.resource))
+        self._shown.add(kind.resource)
+        self._tell()
+        known = self.state.fleet.places(kind.name)
+        informer = self._informer(kind.resource, collection, handlers, known=known)
         self._watched[kind.resource].informer = informer
         await informer.run()
 
@@ -173,8 +223,8 @@ class Inputs:
         place, resume = objects_of(kind, selector=f"!{SOURCE}"), ""
         with suppress(SyncError):
             while True:
-                await self.state.connection.up.wait()
-                reply = await self.state.connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
+                await self.connection.up.wait()
+                reply = await self.connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
                 if reply.status != 200:
                     return
                 for raw in reply.body.get("items") or ():
@@ -218,7 +268,7 @@ class Inputs:
             before.clear()
             handlers.listed()
             if informer.freshness is Freshness.CONFIRMED:
-                self.intake.confirmed(name)
+                self.intake.confirmed(at(self.shard, name))
             self._listed_again(name)
 
         def phase_changed() -> None:
@@ -226,10 +276,10 @@ class Inputs:
             watch = informer.listwatch
             if watch.phase in _REFUSED and watch.message != told:
                 told = watch.message
-                log.warning("%s cannot be listed: %s", name, told)
+                log.warning("%s cannot be listed: %s", on_shard(at(self.shard, name)), told)
 
         informer = ObjectInformer(
-            self.state.connection,
+            self.connection,
             collection,
             page=page,
             watch_timeout=self.state.settings.watch_timeout,
@@ -243,16 +293,16 @@ class Inputs:
         return informer
 
     def _rewound(self, name: str, how: Rewind) -> None:
-        """The cloud went back, or is another one: what is missing until all is listed again is held (F5.2, S8)."""
+        """The shard went back, or is another one: what is missing until all is listed again is held (F5.2, S8)."""
         if how is not Rewind.REBOOTED:
             self._unlisted.add(name)
-            self.intake.rewound(name)
+            self.intake.rewound(name, self.shard)
 
     def _listed_again(self, name: str) -> None:
         if name in self._unlisted:
             self._unlisted.discard(name)
             if not self._unlisted:
-                self.state.losses.restored(is_restored=False)
+                self.state.losses.restored(is_restored=False, shard=self.shard)
                 self.intake.take(Change())
 
     def _stop(self, name: str) -> None:
@@ -260,6 +310,7 @@ class Inputs:
         self._unlisted.discard(name)
         if watched is not None:
             watched.task.cancel()
+            self._tell()
 
 
 _NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)

@@ -1,7 +1,7 @@
 """Takes what the informers show into the fleet, and hands on what follows from it."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from crsyncer.core.content.object_content import key_of
@@ -12,6 +12,7 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import PlacedKind
 
 log = logging.getLogger(__name__)
@@ -38,12 +39,18 @@ class Intake:
         self._returned = returned
         self._replicas = replicas
         self._placements = placements
-        self.liveness = Liveness(state, take=self._proven)
-        self.placements_changed: Callable[[], None] = lambda: None
+        self.liveness = {shard: Liveness(state, take=self._proven, shard=shard) for shard in (ROOT, *state.shards)}
+        """By shard."""
+        self.listeners: list[Callable[[], None]] = []
         """Called when the kinds that placements name may be others."""
         self._blindness = state.losses.blindness()
         self._deleted_strips: set[str] = set()
         """FieldStrips of which nobody knows yet whether they were deleted or went with their kind."""
+
+    def ask(self, names: Iterable[str]) -> None:
+        """Have discovery asked for these inputs and kinds, each at its shard."""
+        for name in names:
+            self.liveness[split(name)[0]].ask([name])
 
     def take(self, change: Change, *, listed: str = "") -> None:
         """Take up what follows from an event; `listed`: the input or kind of which a list has just ended."""
@@ -95,12 +102,12 @@ class Intake:
             ),
         }
 
-    def reports(self) -> Handlers:
-        """What is done about the reports of robots."""
+    def reports(self, shard: str) -> Handlers:
+        """What is done about the reports of a shard's robots."""
         return Handlers(
-            lambda _, raw: self._placements.reports.shown(raw),
-            self._report_gone,
-            self._placements.reports_listed,
+            lambda _, raw: self._placements.reports.shown(raw, shard),
+            lambda key: self._report_gone(key, shard),
+            lambda: self._placements.reports_listed(shard),
         )
 
     def collectors(self) -> Handlers:
@@ -115,21 +122,22 @@ class Intake:
 
     def objects(self, kind: PlacedKind) -> Handlers:
         """What is done about the objects of a kind that is listed from the beginning."""
-        resource, state = kind.resource, self._state
+        name, state = kind.name, self._state
 
         def listed() -> None:
-            is_first = resource not in state.fleet.listed
-            change = state.fleet.inputs_listed(resource)
+            is_first = name not in state.fleet.listed
+            change = state.fleet.inputs_listed(name)
             if is_first:
                 self._begin()
-            self.take(change, listed=resource)
-            self._returned.listed(resource)
+            self.take(change, listed=name)
+            self._returned.listed(name)
+            self._placements.shard_changed(kind.shard)
 
         def shown(key: Key, raw: Json) -> None:
-            if not state.fleet.is_seen(resource, key, raw["metadata"]):
-                self.object_shown(resource, raw)
+            if not state.fleet.is_seen(name, key, raw["metadata"]):
+                self.object_shown(name, raw)
 
-        return Handlers(shown, lambda key: self.object_gone(resource, key), listed)
+        return Handlers(shown, lambda key: self.object_gone(name, key), listed)
 
     def object_shown(self, resource: str, raw: Json) -> None:
         """An object of a placed kind is as it is shown."""
@@ -151,29 +159,39 @@ class Intake:
 
     def confirmed(self, name: str) -> None:
         """A list has shown all of an input or a kind: one that was not served is served again, maybe."""
-        if name in self._state.fleet.dead | self.liveness.dead:
-            self.liveness.ask([name])
+        if name in self._state.fleet.dead | self.liveness[split(name)[0]].dead:
+            self.ask([name])
 
     def kind_shown(self, kind: PlacedKind) -> None:
         """A kind is as the cloud shows it."""
         self.take(self._state.fleet.kind_shown(kind))
 
-    def kind_gone(self, resource: str) -> None:
+    def kind_gone(self, name: str) -> None:
         """The CRD of a kind is gone, and its objects with it."""
-        self._state.losses.unlisted(resource)
-        self.take(self._state.fleet.kind_gone(resource))
+        self._state.losses.unlisted(name)
+        self.take(self._state.fleet.kind_gone(name))
 
-    def unlisted(self, resource: str) -> None:
+    def unlisted(self, name: str) -> None:
         """A kind is about to be listed from the beginning: until then nothing of it is written."""
-        self._state.fleet.listed.discard(resource)
-        self._state.losses.unlisted(resource)
+        self._state.fleet.listed.discard(name)
+        self._state.losses.unlisted(name)
 
-    def rewound(self, name: str) -> None:
-        """The cloud was restored or is another one: until a collection is listed again its versions tell nothing."""
-        self._state.fleet.rewound.add(name)
-        self._state.losses.restored(is_restored=True)
-        self._placements.rewound()
-        self._returned.rewound()
+    def shard_read(self, shard: str) -> None:
+        """A shard has shown which kinds it serves."""
+        self._state.fleet.unread.discard(shard)
+        self._placements.shard_changed(shard)
+
+    def shard_changed(self, shard: str) -> None:
+        """A shard is away, or back."""
+        self._placements.shard_changed(shard)
+
+    def rewound(self, name: str, shard: str) -> None:
+        """A shard was restored or is another one: until a collection is listed again its versions tell nothing."""
+        self._state.fleet.rewound.add(at(shard, name))
+        self._state.losses.restored(is_restored=True, shard=shard)
+        if shard == ROOT:
+            self._placements.rewound()
+            self._returned.rewound()
 
     def _input_listed(self, name: Input) -> None:
         is_first = name not in self._state.fleet.listed
@@ -207,13 +225,17 @@ class Intake:
         self._placements.shown(key, raw)
         self.take(self._state.fleet.placement_shown(raw))
         self._replicas.look(self._state.losses.lost(of=raw["metadata"]["uid"]))  # it may terminate now
-        self.placements_changed()
+        self._tell()
 
     def _placement_gone(self, key: Key) -> None:
         change = self._state.fleet.placement_gone(key.namespace, key.name)
         self._placements.gone(key)
         self.take(change)
-        self.placements_changed()
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self.listeners:
+            listener()
 
     def _strip_shown(self, key: Key, raw: Json) -> None:
         self._deleted_strips.discard(key.name)
@@ -224,14 +246,14 @@ class Intake:
         """Its kind may be about to go: until discovery says that it is there, nothing is rendered anew (F4.2)."""
         self._deleted_strips.add(key.name)
         self.take(self._state.fleet.served(Input.STRIPS, is_served=False))
-        self.liveness.ask([Input.STRIPS])
+        self.ask([Input.STRIPS])
 
     def _judge_strips(self) -> None:
         """A strip that was deleted goes. One that went with its kind stays in force, or its fields reach robots (F4.2).
 
         It does so until it is made again and deleted, or until another leader knows nothing of it.
         """
-        if Input.STRIPS in self.liveness.dead:
+        if Input.STRIPS in self.liveness[ROOT].dead:
             for name in self._deleted_strips:
                 log.warning("FieldStrip %s went with its kind: it stays in force until it is made again", name)
             self._deleted_strips.clear()
@@ -241,6 +263,6 @@ class Intake:
                 self._returned.strip_gone(name)
             self._deleted_strips.clear()
 
-    def _report_gone(self, key: Key) -> None:
-        self.liveness.doubt_reports()
-        self._placements.reports.gone(key)
+    def _report_gone(self, key: Key, shard: str) -> None:
+        self.liveness[shard].doubt_reports()
+        self._placements.reports.gone(key, shard)

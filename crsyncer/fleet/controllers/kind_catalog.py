@@ -8,19 +8,24 @@ from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
 from crsyncer.core.watching.backoff import UNSERVED
 from crsyncer.errors import SyncError
-from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain.read_objects import kind_in_discovery, kind_of
 from crsyncer.fleet.domain.values import PlacedKind, Verdict
+from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.discovery import discover
 
 _KEPT = ("group", "scope", "names")
 
 
 class Kinds:
-    """Reads kinds from what is shown. `shown(kind)` is called for each that is new or different, `gone` for a CRD."""
+    """Reads kinds from what a shard shows. `shown(kind)` is called for each that is new or different.
 
-    def __init__(self, state: FleetState, *, shown: Callable[[PlacedKind], None], gone: Callable[[str], None]) -> None:
-        self._state = state
+    `gone(resource)` is called for a CRD.
+    """
+
+    def __init__(
+        self, connection: Connection, *, shown: Callable[[PlacedKind], None], gone: Callable[[str], None]
+    ) -> None:
+        self._connection = connection
         self._shown = shown
         self._gone = gone
         self._crds: dict[str, Json] = {}
@@ -32,7 +37,8 @@ class Kinds:
         self._named: set[str] = set()
         """The kinds that placements name."""
         self._changed = asyncio.Event()
-        self._are_crds_listed = False
+        self.are_listed = False
+        """Whether the CRDs are."""
 
     def crd_shown(self, raw: Json) -> None:
         """A CRD was added or changed."""
@@ -41,7 +47,7 @@ class Kinds:
 
     def crds_listed(self) -> None:
         """The CRDs are known: a kind that is not among them has none."""
-        self._are_crds_listed = True
+        self.are_listed = True
         self._changed.set()
 
     def crd_gone(self, name: str) -> None:
@@ -76,7 +82,7 @@ class Kinds:
         """Ask discovery for the kinds without a CRD that are named, forever: also again for those not served."""
         failures = 0
         while True:
-            await self._state.connection.up.wait()
+            await self._connection.up.wait()
             self._changed.clear()
             asked = [each for each in self._needed() if self._without_crd.get(each) is None]
             for resource in asked:
@@ -95,14 +101,14 @@ class Kinds:
     async def _discover(self, resource: str) -> None:
         plural, _, group = resource.partition(".")
         try:
-            found = await discover(Resource(group, plural), self._state.connection.request)
+            found = await discover(Resource(group, plural), self._connection.request)
         except SyncError:
             return  # it is asked again
         self._without_crd[resource] = found
         self._tell(resource)
 
     def _needed(self) -> Iterable[str]:
-        if not self._are_crds_listed:
+        if not self.are_listed:
             return []
         wanted = self._named | {resource for resource, _ in self._policies.values()}
         return sorted(wanted - self._crds.keys())

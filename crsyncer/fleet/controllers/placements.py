@@ -1,15 +1,16 @@
 """Keeps what is the controller's own beside each placement: finalizer, Decisions, status, releases (F5, F6.3, F8)."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.errors import NotLeading, SyncError
-from crsyncer.fleet.controllers.alive import REPORTS, Liveness
+from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.own_objects import OwnObjects
+from crsyncer.fleet.controllers.reachable_shards import ReachableShards
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.robot_reports import RobotReports
 from crsyncer.fleet.controllers.state import FleetState, Work
@@ -23,6 +24,7 @@ from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
 from crsyncer.fleet.domain.shown.fleet_facts import last_edit
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import RELEASE, Placement, Verdict
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
@@ -75,12 +77,13 @@ class Placements:
         """When the spec of each placement was last edited, by the API server's clock."""
         self._began = state.now
         self._replicas: Replicas
-        self._liveness: Liveness
+        self._shards: ReachableShards
         self._returned: StatusReturn
 
-    def attach(self, replicas: Replicas, liveness: Liveness, returned: StatusReturn) -> None:
+    def attach(self, replicas: Replicas, liveness: Mapping[str, Liveness], returned: StatusReturn) -> None:
         """Tell of the controllers beside this one."""
-        self._replicas, self._liveness, self._returned = replicas, liveness, returned
+        self._replicas, self._returned = replicas, returned
+        self._shards = ReachableShards(self._state, reports=self.reports, liveness=liveness)
 
     # Events
 
@@ -133,11 +136,18 @@ class Placements:
             if desk is not None and desk.uid == decision.placement_uid:
                 desk.progress.stored(decision.number, None)
 
-    def reports_listed(self) -> None:
-        """The reports are listed."""
-        if not self.reports.are_listed:
-            self.reports.are_listed = True
+    def reports_listed(self, shard: str) -> None:
+        """The reports of a shard's robots are listed."""
+        if shard not in self.reports.listed:
+            self.reports.listed.add(shard)
             self.touch(self._desks.keys())
+            self.shard_changed(shard)
+
+    def shard_changed(self, shard: str) -> None:
+        """Whether the robots of a shard beside the root may be begun has changed."""
+        for text in self._desks if shard != ROOT else ():
+            for robot in self._shards.robots_on(shard, text):
+                self.total_changed(text, robot)
 
     def _reported(self, robot: str) -> None:
         self._returned.robot_changed(robot)
@@ -183,7 +193,7 @@ class Placements:
     async def write(self, job: Job[Work]) -> None:
         """Write what is due of one placement; "": of those that are gone."""
         fleet = self._state.fleet
-        if not fleet.listed.issuperset(Input) or not self._replicas.is_idle() or not self.reports.are_known:
+        if not fleet.listed.issuperset(Input) or not self._replicas.is_idle() or not self.reports.are_known():
             self._dispatcher.later(job, _SOON_SECONDS)
             return
         try:
@@ -201,7 +211,7 @@ class Placements:
 
     async def _write(self, placement: Placement) -> None:
         unlisted = unlisted_kinds(self._state.fleet, placement)
-        if unlisted and self._state.now < self._began + _PATIENCE_SECONDS:
+        if self._state.now < self._began + _PATIENCE_SECONDS and (unlisted or self._shards.are_away(placement.text)):
             self._dispatcher.later(_job(placement.text), 1.0)
             return
         if placement.text not in self._desks and self._returned.statuses.is_evaluating(placement.text):
@@ -265,8 +275,7 @@ class Placements:
                 desk.acked[robot] = tally.acked
                 self._returned.acked_changed(text, robot)
         desk.robots, desk.changed = set(selected), set()
-        may_begin = self.reports.are_listed and REPORTS not in self._liveness.dead
-        self._replicas.open(text, desk.progress.step(now, may_begin=may_begin))
+        self._replicas.open(text, desk.progress.step(now, may_begin=self._shards.may_begin(selected)))
         looked_at = changed if desk.is_open else selected
         self._replicas.open(text, [robot for robot in looked_at if self.may_write(text, robot)])
         desk.is_open = placement.finalized
@@ -290,6 +299,8 @@ class Placements:
             ready=self._returned.statuses.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
             message=total.message,
+            away=self._shards.is_away(robot),
+            unheard=not self._shards.is_heard(robot),
         )
 
     async def _finalize(self, placement: Placement) -> None:
@@ -388,9 +399,8 @@ class Placements:
     def all_listed(self) -> bool:
         """Whether every kind that may be placed is listed."""
         fleet = self._state.fleet
-        return all(
-            kind.resource in fleet.listed for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE
-        )
+        kinds = (kind for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE)
+        return not fleet.unread and all(kind.name in fleet.listed for kind in kinds)
 
 
 def _job(text: str) -> Job[Work]:

@@ -4,7 +4,7 @@ import asyncio
 import heapq
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import assert_never, cast
 
@@ -41,15 +41,15 @@ Gate = Callable[[str, str], bool]
 class Replicas:
     """The work queue of replicas. `may_write` is the gate of F6.3 and F8: finalizer and Decision are stored.
 
-    `totals_changed(placement, robot)` is called when what the looks found of a robot has changed, `ask(names)` has
-    discovery asked, `answers()` takes up what the answers to writes show.
+    `dispatchers` are those of the shards, by name. `totals_changed(placement, robot)` is called when what the looks
+    found of a robot has changed, `ask(names)` has discovery asked, `answers()` takes up what answers to writes show.
     """
 
     def __init__(
         self,
         state: FleetState,
         *,
-        dispatcher: Dispatcher[Work],
+        dispatchers: Mapping[str, Dispatcher[Work]],
         may_write: Gate,
         totals_changed: Callable[[str, str], None],
         ask: Callable[[Iterable[str]], None],
@@ -57,7 +57,7 @@ class Replicas:
     ) -> None:
         self.seats = Seats()
         self._state = state
-        self._dispatcher = dispatcher
+        self._dispatchers = dispatchers
         self._may_write = may_write
         self._totals_changed = totals_changed
         self._ask = ask
@@ -77,7 +77,7 @@ class Replicas:
         Only what has a seat is looked at before: it may not be wanted any more.
         """
         for key in keys:
-            if self._state.fleet.is_ready(key.resource) or self.seats.placement(key):
+            if self._state.fleet.is_known(key) or self.seats.placement(key):
                 self._dirty[key] = None
         if self._dirty:
             self._wake.set()
@@ -124,6 +124,7 @@ class Replicas:
     async def write(self, job: Job[Work]) -> None:
         """Make the write that a replica needs now, if any."""
         key = cast(ReplicaKey, job.key)
+        dispatcher = self._dispatchers[key.shard]
         wanted, plan = self._decide(key)
         if self._is_gated(key, wanted, plan):
             return
@@ -132,15 +133,15 @@ class Replicas:
         except NotLeading:
             return  # the process ends
         if again.pause is not None:
-            self._dispatcher.slow_down(again.pause)
+            dispatcher.slow_down(again.pause)
         # After a write that is to be made again later, a look would queue it at once.
         if again.pause is not None or again.back_off:
-            self._dispatcher.back_off(job)
+            dispatcher.back_off(job)
             return
         if again.after is not None:
             self.look_at(key, self._state.now + again.after)
             return
-        self._dispatcher.succeeded(job)
+        dispatcher.succeeded(job)
         if not again.written:
             self.look([key])
 
@@ -185,7 +186,7 @@ class Replicas:
                 assert_never(plan)
 
     def _add(self, key: ReplicaKey, priority: Priority) -> None:
-        self._dispatcher.add(Job(key.resource, WORK, key), priority)
+        self._dispatchers[key.shard].add(Job(key.resource, WORK, key), priority)
 
     def _seat(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan, fault: Fault | None) -> Seat | None:
         if wanted is None:

@@ -16,6 +16,7 @@ from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.names import robot_namespace
 from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
 from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -103,7 +104,7 @@ class ReplicaWriter:
                 return refusal.fault  # while it is tried again, it is what it was
             del self._refused[key]
         if row is not None and isinstance(plan, Patch):
-            wait = self._reverts[key.resource].wait(Key(row.namespace, row.name), now)
+            wait = self._reverts[key.kind].wait(Key(row.namespace, row.name), now)
             if wait > 0:
                 message = "somebody keeps changing the replica in the cloud; it is rewritten once a minute"
                 fault = Fault(key.robot, wanted.source.text, Reason.CONTESTED, message)
@@ -119,7 +120,7 @@ class ReplicaWriter:
     async def write(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan) -> Again:
         """Make the write of a plan, if it has one. Raises NotLeading."""
         row = self._state.fleet.rows.get(key)
-        kind = self._state.fleet.index.kinds[key.resource]
+        kind = self._state.fleet.index.kinds[key.kind]
         match plan:
             case Create(body) if wanted is not None:
                 if self._state.fleet.is_handed_over(wanted):
@@ -127,7 +128,7 @@ class ReplicaWriter:
                 return await self._send(key, wanted, row, fleet_calls.create_replica(wanted, body))
             case Patch(operations) if row is not None:
                 if wanted is not None and is_drifted(wanted, row):
-                    self._reverts[key.resource].reverted(Key(row.namespace, row.name), self._state.now)
+                    self._reverts[key.kind].reverted(Key(row.namespace, row.name), self._state.now)
                 return await self._send(key, wanted, row, fleet_calls.patch_replica(kind, row, operations))
             case Delete() if row is not None:
                 return await self._send(key, wanted, row, fleet_calls.delete_replica(kind, row))
@@ -138,12 +139,12 @@ class ReplicaWriter:
 
     async def _send(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, call: Call) -> Again:
         """Send a write and take up the answer."""
-        sent = await self._state.send(key.resource, call)
+        sent = await self._state.send(key.resource, call, key.shard)
         if sent.error is not None:
             return await self._failed(key, wanted, row, sent.error, is_missing=_is_missing_namespace(call, sent))
         self._refused.pop(key, None)
         if call.method != "DELETE":
-            self._answers().object_written(key.resource, sent.body)
+            self._answers().object_written(key.kind, sent.body)
             self._note_useless(key, wanted)
         return _WRITTEN
 
@@ -151,14 +152,14 @@ class ReplicaWriter:
         """A write after which the replica is still due counts as one that somebody reverts: admission changes it."""
         row = self._state.fleet.rows.get(key)
         if wanted is not None and row is not None and is_due(wanted, row):
-            self._reverts[key.resource].reverted(Key(row.namespace, row.name), self._state.now)
+            self._reverts[key.kind].reverted(Key(row.namespace, row.name), self._state.now)
 
     async def _failed(
         self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError, *, is_missing: bool
     ) -> Again:
         match error:
             case Conflict() if is_missing and wanted is not None:
-                return await self._make_namespace(wanted)
+                return await self._make_namespace(key, wanted)
             case Conflict():
                 return await self._look(key, wanted, row)
             case Throttled():
@@ -179,20 +180,22 @@ class ReplicaWriter:
         self._refused[key] = _Refusal(*_try(wanted, row), fault, self._state.now + _REFUSED_SECONDS)
         return _DONE
 
-    async def _make_namespace(self, wanted: Wanted) -> Again:
+    async def _make_namespace(self, key: ReplicaKey, wanted: Wanted) -> Again:
         """Make the namespace of a robot (F5.5). Another one, of a source, is its users' to make."""
         name = robot_namespace(wanted.robot)
         if wanted.namespace != name:
-            return Again(back_off=True)
-        error = (await self._state.send("namespaces", fleet_calls.create_robot_namespace(name, wanted.robot))).error
+            if key.shard == ROOT:
+                return Again(back_off=True)  # it was there when the source was seen
+            return self._refuse(key, wanted, None, Never(f"shard {key.shard} has no namespace {wanted.namespace}"))
+        call = fleet_calls.create_robot_namespace(name, wanted.robot)
+        error = (await self._state.send("namespaces", call, key.shard)).error
         if error is None or isinstance(error, Conflict):
             return _DONE
-        key = ReplicaKey(wanted.kind.resource, wanted.source_id, wanted.robot, wanted.placement.target)
         return Again(back_off=True) if isinstance(error, Unsure) else self._refuse(key, wanted, None, error)
 
     async def _look(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None) -> Again:
         """The object is not as it was seen: look at it, and decide anew."""
-        kind = self._state.fleet.index.kinds[key.resource]
+        kind = self._state.fleet.index.kinds[key.kind]
         if row is not None:
             place = Key(row.namespace, row.name)
         elif wanted is not None:
@@ -203,9 +206,9 @@ class ReplicaWriter:
         if reply is None:
             return Again(back_off=True)
         if reply.status == HTTPStatus.NOT_FOUND:
-            self._answers().object_gone(key.resource, place)
+            self._answers().object_gone(key.kind, place)
         else:
-            self._answers().object_shown(key.resource, reply.body)
+            self._answers().object_shown(key.kind, reply.body)
         return _DONE
 
     async def _meet(self, key: ReplicaKey, wanted: Wanted) -> Again:
@@ -215,11 +218,11 @@ class ReplicaWriter:
         if reply is None:
             return Again(back_off=True)
         if reply.status == HTTPStatus.NOT_FOUND:
-            self._answers().object_gone(key.resource, place)
+            self._answers().object_gone(key.kind, place)
             return _DONE
         row = met_row(reply.body, wanted)
         if isinstance(row, Blocked):
-            self._answers().object_shown(key.resource, reply.body)
+            self._answers().object_shown(key.kind, reply.body)
             return _DONE
         plan = decide_replica(wanted=wanted, row=row, listed=True, removal=Removal.UNKNOWN, may_write=True)
         if not isinstance(plan, Patch):
@@ -230,7 +233,7 @@ class ReplicaWriter:
         """The object of a name, or that there is none; None: the server does not say."""
         call = fleet_calls.get_object(kind, place.namespace, place.name)
         try:
-            reply = await self._state.connection.request(call)
+            reply = await self._state.connection_to(kind.shard).request(call)
             if reply.status == HTTPStatus.NOT_FOUND and reply.body:
                 return reply
             if reply.status == HTTPStatus.OK:

@@ -1,7 +1,7 @@
-"""What the controllers of one leader share: the fleet as it was seen, what was lost, and the way to the API server."""
+"""What the controllers of one leader share: the fleet as it was seen, what was lost, the ways to the API servers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import ReplicaKey, SourceKey
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
@@ -63,18 +64,29 @@ class FleetState:
     connection: Connection
     observer: FleetObserver
     clock: Callable[[], float]
+    shards: Mapping[str, Connection] = field(default_factory=dict)
+    """By name: those to the shards beside the root."""
     fleet: Fleet = field(init=False)
     losses: Losses = field(init=False)
 
     def __post_init__(self) -> None:
-        self.fleet = Fleet(home=self.settings.namespace)
+        self.fleet = Fleet(home=self.settings.namespace, shards=[ROOT, *self.shards])
         self.losses = Losses(self.fleet)
 
-    async def send(self, resource: str, call: Call) -> Sent:
+    def connection_to(self, shard: str) -> Connection:
+        """The connection to a shard."""
+        return self.connection if shard == ROOT else self.shards[shard]
+
+    def clock_of(self, shard: str) -> float:
+        """Unix time in seconds, by the clock of a shard's API server."""
+        root, own = self.connection.cluster.clock_offset, self.connection_to(shard).cluster.clock_offset
+        return self.clock() + (own or 0.0) - (root or 0.0)
+
+    async def send(self, resource: str, call: Call, shard: str = ROOT) -> Sent:
         """Send a write and count what became of it. Raises NotLeading where this process may not write any more."""
         reply = None
         try:
-            reply = await self.connection.request(call)
+            reply = await self.connection_to(shard).request(call)
             error = judge(
                 reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=call.method == "PATCH"
             )

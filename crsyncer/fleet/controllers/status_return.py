@@ -21,6 +21,7 @@ from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.returned_statuses import ReturnedStatuses
 from crsyncer.fleet.domain.returned.singletons import Read, Record
 from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
@@ -81,10 +82,10 @@ class StatusReturn:
     def object_shown(self, resource: str, key: Key, raw: Json) -> None:
         """An object of a placed kind that the fleet has taken up."""
         replica = self._state.fleet.replica_at(resource, key)
-        if replica is None:
-            self._take(self.statuses.source_shown(raw, resource))
-        else:
+        if replica is not None:
             self._take(self.statuses.replica_shown(replica, raw))
+        elif split(resource)[0] == ROOT:
+            self._take(self.statuses.source_shown(raw, resource))
 
     def object_gone(self, resource: str, key: Key) -> None:
         """An object of a placed kind is gone."""
@@ -304,14 +305,26 @@ class StatusReturn:
 
     async def _read(self, resource: str, identity: str) -> None:
         """Read the replicas of a source of which the status is needed and not kept. Raises SyncError."""
-        kind = self._state.fleet.index.kinds[resource]
-        place, resume = objects_of(kind, selector=f"{SOURCE}={identity}"), ""
-        while any(each.source_id == identity for each in self.statuses.unread):
-            reply = await self._state.connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
+        problem: SyncError | None = None
+        for shard in sorted({each.shard for each in self.statuses.unread if each.source_id == identity}):
+            try:
+                await self._read_shard(shard, resource, identity)
+            except SyncError as error:  # a shard that is away does not keep the others from being read
+                problem = error
+        if problem is not None:
+            raise problem
+
+    async def _read_shard(self, shard: str, resource: str, identity: str) -> None:
+        connection, name = self._state.connection_to(shard), at(shard, resource)
+        if not connection.up.is_set():
+            raise Unsure(f"shard {shard} is {connection.state}")
+        place, resume = objects_of(self._state.fleet.index.kinds[name], selector=f"{SOURCE}={identity}"), ""
+        while any((each.source_id, each.shard) == (identity, shard) for each in self.statuses.unread):
+            reply = await connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
             if reply.status != HTTPStatus.OK:
-                raise Unsure(f"the list of {resource} was answered with {reply.status}")
+                raise Unsure(f"the list of {name} was answered with {reply.status}")
             for raw in reply.body.get("items") or ():
-                self._show(resource, raw)
+                self._show(name, raw)
             resume = (reply.body.get("metadata") or {}).get("continue") or ""
             if not resume:
                 return

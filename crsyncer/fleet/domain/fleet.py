@@ -4,13 +4,11 @@ An event costs in proportion to what it concerns: a label of one Robot its repli
 strip those of its kind. Of replicas only rows are kept (F3.9).
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
-from crsyncer.core.watching.watch import newer
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.names import SOURCE, replica_name, source_id
@@ -23,14 +21,18 @@ from crsyncer.fleet.domain.read_objects import (
     robot_of,
     row_of,
     source_of,
+    spec_of,
 )
 from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.renderings import Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
 from crsyncer.fleet.domain.selection import may_be_source
+from crsyncer.fleet.domain.transport.keys import ROOT, split
+from crsyncer.fleet.domain.transport.rows import Rows, writing
+from crsyncer.fleet.domain.transport.shards import is_foreign, misplaced
 from crsyncer.fleet.domain.values import (
+    Blocked,
     PlacedKind,
-    Placement,
     RenderFailed,
     ReplicaKey,
     ReplicaPlan,
@@ -47,27 +49,43 @@ from crsyncer.fleet.domain.values import (
 class Fleet:
     """All that was seen. Each event returns the Change that follows from it. No I/O and no clock."""
 
-    def __init__(self, *, home: str) -> None:
+    def __init__(self, *, home: str, shards: Collection[str] = (ROOT,)) -> None:
         self.index = Index(home=home)
-        self.rows: dict[ReplicaKey, Row] = {}
+        self.shards = frozenset(shards)
+        """The shards that may be named, the root among them."""
+        self.unread = set(self.shards - {ROOT})
+        """The shards of which nobody knows yet which kinds they serve."""
+        self._rows = Rows(self.is_foreign)
+        self.rows, self.rows_by_robot, self.bound = self._rows.all, self._rows.by_robot, self._rows.bound
         self.listed: set[str] = set()
         """The inputs and the kinds that are listed consistently."""
         self.dead: set[str] = set()
         """The inputs and the kinds that the cloud does not serve (S5.5a)."""
         self.rewound: set[str] = set()
         """The inputs and the kinds that were not listed since the cloud was restored."""
-        self.rows_by_robot: dict[str, set[ReplicaKey]] = defaultdict(set)
-        self.bound: Counter[str] = Counter()
-        """By the uid of a placement: how many replicas bear it, terminating ones aside."""
         self._renderings = Renderings()
-        self._places: dict[str, dict[Key, ReplicaKey]] = defaultdict(dict)
-        """By kind and name: the replica there."""
-        self._others: dict[str, dict[Key, str]] = defaultdict(dict)
-        """By kind and name: the SOURCEID that an object claims which is no replica."""
 
-    def is_ready(self, resource: str) -> bool:
-        """Whether all is listed that a decision about a replica of that kind depends on (F1.1)."""
-        return self.listed.issuperset(Input) and resource in self.listed
+    def is_ready(self, kind: str) -> bool:
+        """Whether all is listed that a decision about a replica of that kind depends on: its sources, too (F1.1)."""
+        return self.listed.issuperset(Input) and {kind, split(kind)[1]} <= self.listed
+
+    def is_known(self, key: ReplicaKey) -> bool:
+        """Whether a look at a replica says something. On a shard that cannot be listed it is due, and not written."""
+        return self.is_ready(key.kind) or (key.shard != ROOT and self.is_ready(key.resource))
+
+    def is_unseen(self, key: ReplicaKey) -> bool:
+        """Whether it is not known if a replica is there."""
+        kind = self.index.kinds.get(key.kind)
+        return key.shard in self.unread or (kind is not None and bool(kind.version) and key.kind not in self.listed)
+
+    def misplaced(self, key: ReplicaKey) -> Blocked | None:
+        """Why a replica that is wanted is not written to its robot's shard; None: it may be (F10.2)."""
+        others = self.rows_by_robot.get(key.robot, ())
+        return misplaced(key, shards=self.shards, is_there=key in self.rows, others=others)
+
+    def is_foreign(self, key: ReplicaKey) -> bool:
+        """Whether a replica is on another shard than its Robot's."""
+        return is_foreign(key, self.index.robots.get(key.robot))
 
     def all_keys(self) -> set[ReplicaKey]:
         """All replicas that are selected or there."""
@@ -75,7 +93,7 @@ class Fleet:
 
     def wanted(self, key: ReplicaKey) -> Wanted | None:
         """What shall be there; None: nobody wants the replica, or its kind is not known."""
-        governor, kind = self.index.governor(key), self.index.kinds.get(key.resource)
+        governor, kind = self.index.governor(key), self.index.kind_of(key)
         if governor is None or kind is None:
             return None
         placement, source = governor
@@ -95,21 +113,23 @@ class Fleet:
         self, key: ReplicaKey, wanted: Wanted | None, *, removal: Removal, may_write: bool = True
     ) -> ReplicaPlan:
         """The same where it is known what is wanted."""
-        row, ready = self.rows.get(key), self.is_ready(key.resource)
+        row, ready = self.rows.get(key), self.is_ready(key.kind)
+        if wanted is not None and (problem := self.misplaced(key)) is not None:
+            return problem
         if wanted is not None and (reason := self.obstacle(wanted)):
             return Wait(reason)
         if wanted is not None and row is None and ready and self._claim(wanted) not in (None, wanted.source_id):
             return name_taken(wanted)
         return decide_replica(wanted=wanted, row=row, listed=ready, removal=removal, may_write=may_write)
 
-    def replica_at(self, resource: str, place: Key) -> ReplicaKey | None:
+    def replica_at(self, kind: str, place: Key) -> ReplicaKey | None:
         """The replica of this name; None: it is none."""
-        return self._places[resource].get(place)
+        return self._rows.key_at(kind, place)
 
-    def places(self, resource: str) -> list[Key]:
+    def places(self, kind: str) -> list[Key]:
         """The names of all objects of a kind that are known. Sources are known on when their CRD is gone."""
-        sources = [Key(key.namespace, key.name) for key in self.index.sources if key.resource == resource]
-        return list({*self._places[resource], *self._others[resource], *sources})
+        sources = [Key(key.namespace, key.name) for key in self.index.sources if key.resource == kind]
+        return list(self._rows.places(kind).union(sources))
 
     def properties_of(self, robot: Robot) -> Properties:
         """All properties of a robot, without those of a ConfigMap that is too large."""
@@ -120,15 +140,16 @@ class Fleet:
         return self._claim(wanted) == wanted.source_id
 
     def _claim(self, wanted: Wanted) -> str | None:
-        return self._others[wanted.kind.resource].get(Key(wanted.namespace, wanted.name))
+        return self._rows.claim(wanted.kind.name, Key(wanted.namespace, wanted.name))
 
     def obstacle(self, wanted: Wanted) -> str:
         """Why nothing is written although it is wanted; empty: nothing stands against it."""
         if wanted.placement.problem:
             return f"its placement cannot be followed: {wanted.placement.problem}"
-        if wanted.kind.verdict is not Verdict.PLACEABLE:
-            return wanted.kind.message
-        dead = {Input.STRIPS, wanted.kind.resource} & self.dead
+        for kind in (self.index.kinds[wanted.kind.resource], wanted.kind):
+            if kind.verdict is not Verdict.PLACEABLE:
+                return kind.message
+        dead = {Input.STRIPS, wanted.kind.resource, wanted.kind.name} & self.dead
         return not_served(min(dead)) if dead else ""
 
     # Events. What is not seen any more for want of a list is no event: nothing follows from it (F1.1).
@@ -143,21 +164,25 @@ class Fleet:
         return self._robot(name, None)
 
     def _robot(self, name: str, robot: Robot | None) -> Change:
-        old = self.index.robots.get(name)
+        old, foreign = self.index.robots.get(name), self._rows.foreign(name)
         before, after = self.index.put_robot(name, robot)
-        change = Change(placements=before | after)
+        change = Change(keys=self._rows.moved(name, foreign), placements=before | after)
+        shards = {each.shard for each in (old, robot) if each is not None}
         for text in before | after:
             placement = self.index.placements[text]
+            if len(shards) > 1:
+                change.rewritten.add((text, name))
             if text not in after:
                 change.left.add((placement.uid, name))
-            elif text in before and (old == robot or not (placement.overrides or placement.expand)):
+            uses_robots = len(shards) > 1 or bool(placement.overrides) or placement.expand
+            if text in before & after and (old == robot or not uses_robots):
                 continue
-            change.keys.update(self.index.keys(text, robots=[name]))
+            keys = list(self.index.keys(text, robots=[name]))
+            change.keys.update(key._replace(shard=shard) for shard in shards for key in keys)
         if robot is None and old is not None:
             change.lost_robots.add(name)
         if (old is None) is not (robot is None):
-            named = (text for text, each in self.index.placements.items() if name in each.robot_names)
-            change.placements.update(named)
+            change.placements.update(self.index.naming(name))
         return change
 
     def properties_shown(self, raw: Json) -> Change:
@@ -197,7 +222,7 @@ class Fleet:
                 old, generation=new.generation, terminating=new.terminating, finalized=new.finalized,
                 release=new.release, status=new.status, problem=new.problem,
             )  # fmt: skip
-        if old is not None and _spec(old) == _spec(new):
+        if old is not None and spec_of(old) == spec_of(new):
             self.index.placements[new.text] = new
             return Change(placements={new.text})
         before = set(self.index.keys(new.text))
@@ -231,11 +256,12 @@ class Fleet:
             change.add(self._of_kind(resource))
         return change
 
-    def _of_kind(self, resource: str) -> Change:
-        """All replicas of a kind, and the placements that have sources of it."""
-        change = Change(keys=set(self._places[resource].values()))
+    def _of_kind(self, name: str) -> Change:
+        """All replicas of a kind, and the placements that have sources of it. The root's are those of all shards."""
+        shard, resource = split(name)
+        change = Change(keys=set(self._rows.of_kind(name)))
         for text in self.index.placements:
-            keys = set(self.index.keys(text, resource=resource))
+            keys = {key for key in self.index.keys(text, resource=resource) if shard in (ROOT, key.shard)}
             if keys or any(key.resource == resource for key in self.index.sources_of(text)):
                 change.placements.add(text)
                 change.keys |= keys
@@ -243,29 +269,28 @@ class Fleet:
 
     def kind_shown(self, kind: PlacedKind) -> Change:
         """A kind is as its CRD, or discovery, shows it."""
-        if self.index.kinds.get(kind.resource) == kind:
+        if self.index.kinds.get(kind.name) == kind:
             return Change()
-        change = self._of_kind(kind.resource)
-        self.index.kinds[kind.resource] = kind
-        return change.add(self._of_kind(kind.resource))
+        change = self._of_kind(kind.name)
+        self.index.kinds[kind.name] = kind
+        return change.add(self._of_kind(kind.name))
 
-    def kind_gone(self, resource: str) -> Change:
+    def kind_gone(self, name: str) -> Change:
         """A CRD was deleted: its kind is not served, and nothing of it is lost (F2.3). Its objects went with it."""
-        kind = self.index.kinds[resource]
-        message = not_served(resource)
-        change = self.kind_shown(replace(kind, verdict=Verdict.NOT_SERVED, version="", message=message))
-        for place in list(self._places[resource]):
-            change.add(self._place_gone(place, resource))
-        self._others[resource].clear()
-        self.listed.discard(resource)
+        gone = replace(self.index.kinds[name], verdict=Verdict.NOT_SERVED, version="", message=not_served(name))
+        change = self.kind_shown(gone)
+        for key in list(self._rows.of_kind(name)):
+            change.add(self._of_row(key, self._rows.drop(name, key)))
+        self._rows.forget_claims(name)
+        self.listed.discard(name)
         return change
 
     def inputs_listed(self, *names: str) -> Change:
         """Inputs or kinds were listed consistently. With the last one, everything is decided for the first time."""
-        was = {resource for resource in self.index.kinds if self.is_ready(resource)}
+        was = {kind for kind in self.index.kinds if self.is_ready(kind)}
         self.listed.update(names)
         self.rewound.difference_update(names)
-        now = {resource for resource in self.index.kinds if self.is_ready(resource)}
+        now = {kind for kind in self.index.kinds if self.is_ready(kind)}
         return self._stripped(now - was)
 
     def served(self, name: str, *, is_served: bool) -> Change:
@@ -276,105 +301,86 @@ class Fleet:
         affected = {name} if name in self.index.kinds else self.index.kinds.keys()
         return self._stripped(set(affected))
 
-    def object_shown(self, raw: Json, resource: str) -> Change:
-        """An object of a placed kind was added or changed: a replica, a source, or anything else."""
+    def object_shown(self, raw: Json, name: str) -> Change:
+        """An object of a placed kind was added or changed: a replica, at the root a source, or anything else."""
+        shard, resource = split(name)
         row = row_of(raw, resource, stamped=self._renderings.stamped)
         if row is not None:
-            return self._row_shown(raw, row, resource)
+            return self._row_shown(raw, row, name)
         place = key_of(raw)
-        change = self._place_gone(place, resource)
+        change = self._place_gone(place, name)
         claimed = (raw["metadata"].get("labels") or {}).get(SOURCE, "")
-        if self._others[resource].get(place) != claimed:
-            self._others[resource][place] = claimed
-            change.keys |= self._keys_at(place, resource)
+        if self._rows.claims(name, place, claimed):
+            change.keys |= self._keys_at(place, name)
+        if shard != ROOT:
+            return change
         source = source_of(raw, resource)
         is_source = may_be_source(raw) and not source.terminating
         return change.add(self._source(source.key, source if is_source else None))
 
-    def object_gone(self, resource: str, namespace: str, name: str) -> Change:
+    def object_gone(self, kind: str, namespace: str, name: str) -> Change:
         """An object of a placed kind was deleted."""
         place = Key(namespace, name)
-        change = self._place_gone(place, resource)
-        if self._others[resource].pop(place, None) is not None:
-            change.keys |= self._keys_at(place, resource)
-        return change.add(self._source(SourceKey(resource, namespace, name), None))
+        change = self._place_gone(place, kind)
+        if self._rows.unclaim(kind, place):
+            change.keys |= self._keys_at(place, kind)
+        return change.add(self._source(SourceKey(kind, namespace, name), None))
 
-    def is_seen(self, resource: str, place: Key, metadata: Json) -> bool:
+    def is_seen(self, kind: str, place: Key, metadata: Json) -> bool:
         """Whether a replica was seen in this version or a newer one: an answer to a write may precede its event.
 
         Versions tell nothing before a kind is listed, and from a restore of the cloud on until it is listed again (S8).
         """
-        key = self._places[resource].get(place)
-        if key is None or resource not in self.listed or resource in self.rewound:
-            return False
-        row, version = self.rows[key], metadata["resourceVersion"]
-        is_newer = row.resource_version == version or newer(row.resource_version, version)
-        return is_newer and row.uid == metadata["uid"]
+        return kind in self.listed and kind not in self.rewound and self._rows.has(kind, place, metadata)
 
-    def written(self, raw: Json, resource: str) -> Change:
+    def written(self, raw: Json, kind: str) -> Change:
         """The API server's answer to a write of ours: its content is what the server made of it (F3.5)."""
         place, metadata = key_of(raw), raw["metadata"]
-        if not self.is_seen(resource, place, metadata):
-            row = row_of(raw, resource, admitted=True, stamped=self._renderings.stamped)
-            return Change() if row is None else self._keep(row, resource)
-        key = self._places[resource][place]
-        old = self.rows[key]
-        content = old.content
-        if old.resource_version != metadata["resourceVersion"]:  # somebody has changed it since
-            row = row_of(raw, resource)
-            content = old.admitted if row is None or row.marks.number != old.marks.number else row.content
-        if old.admitted == content:
+        key = self._rows.key_at(kind, place)
+        if key is None or not self.is_seen(kind, place, metadata):
+            row = row_of(raw, split(kind)[1], admitted=True, stamped=self._renderings.stamped)
+            return Change() if row is None else self._keep(row, kind)
+        if not self._rows.admit(key, raw):
             return Change()
-        self.rows[key] = replace(old, admitted=content)
         return Change(keys={key})
 
-    def _row_shown(self, raw: Json, row: Row, resource: str) -> Change:
+    def _row_shown(self, raw: Json, row: Row, kind: str) -> Change:
         """A replica. A write that nobody here has seen the answer of must contain the rendering, or it has drifted.
 
         So a kind's sources are to be shown before its replicas. While it is listed from the beginning, what is known of
         a replica may be from a time when its sources were not.
         """
-        old, is_listed = self.rows.get(key := replica_key(row, resource)), resource in self.listed
+        old, is_listed = self.rows.get(key := replica_key(row, kind)), kind in self.listed
         if is_listed and old is not None and (old.uid, old.marks.number) == (row.uid, row.marks.number):
-            return self._keep(replace(row, admitted=old.admitted), resource)
+            return self._keep(replace(row, admitted=old.admitted), kind)
         wanted = self.wanted(key)
         made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
         is_admitted = made is None or made.stamp != row.marks.stamp or row.content == made.stamp or contains(raw, made)
-        return self._keep(replace(row, admitted=row.content if is_admitted else ""), resource)
+        return self._keep(replace(row, admitted=row.content if is_admitted else ""), kind)
 
-    def _keep(self, row: Row, resource: str) -> Change:
-        key, place = replica_key(row, resource), Key(row.namespace, row.name)
-        change = self._place_gone(place, resource, unless=key)
-        if self._others[resource].pop(place, None) is not None:
-            change.add(self._source(SourceKey(resource, *place), None))
+    def _keep(self, row: Row, kind: str) -> Change:
+        key, place = replica_key(row, kind), Key(row.namespace, row.name)
+        change = self._place_gone(place, kind, unless=key)
+        if self._rows.unclaim(kind, place):
+            change.add(self._source(SourceKey(kind, *place), None))
         old = self.rows.get(key)
-        is_same = old is not None and _writing(old) == _writing(row)
+        is_same = old is not None and writing(old) == writing(row)
         if old is not None:
-            self.bound[old.marks.placement] -= not old.terminating
             change.add(self._of_row(key, old, is_same=is_same))  # the placement that it leaves may wait for that (F5.3)
-        self.bound[row.marks.placement] += not row.terminating
-        self.rows[key], self._places[resource][place] = row, key
-        self.rows_by_robot[key.robot].add(key)
+        self._rows.put(kind, key, row)
         return change.add(self._of_row(key, row, is_same=is_same))
 
     def _of_row(self, key: ReplicaKey, row: Row, *, is_same: bool = False) -> Change:
         governor, marked = self.index.governor(key), self.index.placement(row.marks.placement)
         texts = {each.text for each in (marked, governor and governor[0]) if each is not None}
         rewritten = set() if marked is None or is_same else {(marked.text, key.robot)}
-        return Change(keys={key}, placements=texts, rewritten=rewritten)
+        keys = {key, key._replace(shard=self.index.shard_of(key.robot))} if self.is_foreign(key) else {key}
+        return Change(keys=keys, placements=texts, rewritten=rewritten)
 
-    def _place_gone(self, place: Key, resource: str, *, unless: ReplicaKey | None = None) -> Change:
+    def _place_gone(self, place: Key, kind: str, *, unless: ReplicaKey | None = None) -> Change:
         """Forget the replica at a place, unless it is still that one."""
-        key = self._places[resource].get(place)
-        if key is None or key == unless:
-            return Change()
-        del self._places[resource][place]
-        self.rows_by_robot[key.robot].discard(key)
-        if not self.rows_by_robot[key.robot]:
-            del self.rows_by_robot[key.robot]
-        row = self.rows.pop(key)
-        self.bound[row.marks.placement] -= not row.terminating
-        return self._of_row(key, row)
+        key = self._rows.key_at(kind, place)
+        return Change() if key is None or key == unless else self._of_row(key, self._rows.drop(kind, key))
 
     def _source(self, key: SourceKey, source: Source | None) -> Change:
         old = self.index.sources.get(key)
@@ -390,22 +396,15 @@ class Fleet:
             change.lost_sources.add((key.resource, source_id(key)))
         return change
 
-    def _keys_at(self, place: Key, resource: str) -> set[ReplicaKey]:
+    def _keys_at(self, place: Key, kind: str) -> set[ReplicaKey]:
         """The replicas whose place this is."""
         parts = place.name.split("-")
         robots = {"-".join(parts[number:]) for number in range(1, len(parts))}
         robots = {name for name in (*robots, place.namespace.removeprefix("robot-")) if name in self.index.robots}
-        found = {key for name in robots for text in self.index.placements for key in self._near(text, name, resource)}
+        found = {key for name in robots for text in self.index.placements for key in self._near(text, name, kind)}
         return {key for key in found if (wanted := self.wanted(key)) and (wanted.namespace, wanted.name) == place}
 
-    def _near(self, text: str, robot: str, resource: str) -> Iterable[ReplicaKey]:
-        return self.index.keys(text, robots=[robot], resource=resource) if robot in self.index.robots_of(text) else ()
-
-
-def _writing(row: Row) -> tuple[str, str, int, bool]:
-    """What a robot's acknowledgement of a replica depends on (F9.5)."""
-    return row.marks.placement, row.uid, row.marks.number, row.terminating
-
-
-def _spec(placement: Placement) -> Placement:
-    return replace(placement, generation=0, finalized=False, release="", status={})
+    def _near(self, text: str, robot: str, kind: str) -> Iterable[ReplicaKey]:
+        shard, resource = split(kind)
+        is_near = robot in self.index.robots_of(text) and self.index.shard_of(robot) == shard
+        return self.index.keys(text, robots=[robot], resource=resource) if is_near else ()

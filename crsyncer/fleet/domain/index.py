@@ -2,10 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from crsyncer.fleet.domain.names import is_robot_name, source_id
 from crsyncer.fleet.domain.read_objects import template_source
 from crsyncer.fleet.domain.selection import entry_for, governing, selects_robot
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
@@ -15,6 +17,7 @@ from crsyncer.fleet.domain.values import (
     SourceKey,
     Strategy,
     Target,
+    Verdict,
 )
 
 
@@ -27,6 +30,7 @@ class Index:
         self.robots: dict[str, Robot] = {}
         self.placements: dict[str, Placement] = {}
         self.kinds: dict[str, PlacedKind] = {}
+        """Those of the root by their resource, those of other shards as `at` names them."""
         self.sources: dict[SourceKey, Source] = {}
         """All objects that may be sources."""
         self._robots_of: dict[str, set[str]] = {}
@@ -51,6 +55,10 @@ class Index:
     def placements_of_robot(self, robot: str) -> list[str]:
         """The placements that select a robot."""
         return [text for text, robots in self._robots_of.items() if robot in robots]
+
+    def naming(self, robot: str) -> set[str]:
+        """The placements that name a robot, whether there is such a Robot or not."""
+        return {text for text, each in self.placements.items() if robot in each.robot_names}
 
     def sources_of(self, placement: str) -> Mapping[SourceKey, Strategy]:
         """The sources that a placement selects, with its strategy for each."""
@@ -85,14 +93,29 @@ class Index:
         """The replicas of a source by a placement, of these robots."""
         if (target := self._target(source, self.placements[placement])) is not None:
             identity = source_id(source)
-            yield from (ReplicaKey(source.resource, identity, robot, target) for robot in robots)
+            for robot in robots:
+                yield ReplicaKey(source.resource, identity, robot, target, self.shard_of(robot))
+
+    def shard_of(self, robot: str) -> str:
+        """The API server that has a robot's replicas; of one without a Robot the root."""
+        known = self.robots.get(robot)
+        return ROOT if known is None else known.shard
+
+    def kind_of(self, key: ReplicaKey) -> PlacedKind | None:
+        """The kind of a replica as its shard serves it; None: the root does not know it."""
+        home = self.kinds.get(key.resource)
+        if home is None or key.shard == ROOT:
+            return home
+        message = f"shard {key.shard} does not serve {key.resource}, or was not asked yet"
+        unknown = replace(home, shard=key.shard, verdict=Verdict.NOT_SERVED, version="", message=message)
+        return self.kinds.get(key.kind, unknown)
 
     def source_of(self, found: str) -> SourceKey | None:
         """The selected source of that SOURCEID."""
         return self._ids.get(found)
 
     def selecting(self, key: ReplicaKey) -> list[Placement]:
-        """The placements that select a replica's source, its robot and its target."""
+        """The placements that select a replica's source, its robot and its target, where it is on the robot's shard."""
         source = self._ids.get(key.source_id)
         if source is None or source.resource != key.resource:
             return []
@@ -100,7 +123,9 @@ class Index:
         return [
             each
             for each in found
-            if key.robot in self._robots_of[each.text] and self._target(source, each) is key.target
+            if key.robot in self._robots_of[each.text]
+            and self._target(source, each) is key.target
+            and self.robots[key.robot].shard == key.shard
         ]
 
     def governor(self, key: ReplicaKey) -> tuple[Placement, SourceKey] | None:

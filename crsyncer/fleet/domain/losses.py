@@ -15,6 +15,7 @@ from crsyncer.core.reports.text import count
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.replica_plan import Removal
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import Hold, Placement, ReplicaKey, Verdict
 
 SOURCE_SECONDS = 5.0
@@ -80,7 +81,8 @@ class Losses:
         """When an input or kind was last seen to be served."""
         self._started: set[str] = set()
         """The kinds that were listed with all that their replicas depend on."""
-        self._restored = False
+        self._restored: frozenset[str] = frozenset()
+        """The shards of which something was restored and is not listed again."""
 
     def started(self, now: float, resources: Set[str]) -> None:
         """A new leader has listed these kinds, and all that they depend on, for the first time.
@@ -91,7 +93,7 @@ class Losses:
         self._started |= new
         found = []
         for key in self._fleet.rows:
-            if key.resource in new and self._is_lost(key):
+            if key.kind in new and self._is_lost(key):
                 found.append(key)
                 self._lost[key] = Loss(now, edited=False)
                 for scope, name in self._units(key):
@@ -108,7 +110,7 @@ class Losses:
     def unlisted(self, resource: str) -> None:
         """A kind is about to be listed from the beginning: what is missing counts from when that is done."""
         self._started.discard(resource)
-        for key in [key for key in self._lost if key.resource == resource]:
+        for key in [key for key in self._lost if key.kind == resource]:
             self._forget(key)
 
     def changed(self, change: Change, now: float, *, listed: str = "") -> None:
@@ -123,7 +125,7 @@ class Losses:
             self._recent[scope].pop(name, None)
             self._recent[scope][name] = now
         for key in change.keys:
-            if key.resource not in self._started:
+            if key.kind not in self._started:
                 continue
             if not self._is_lost(key):
                 self._forget(key)
@@ -143,21 +145,25 @@ class Losses:
         else:
             self._alive.pop(name, None)
             for key in self._lost.keys() - self._released:
-                if name in (key.resource, Input.ROBOTS, Input.PLACEMENTS):
+                if name in _needed(key):
                     self._held[key] = Why.NOT_SERVED
 
-    def restored(self, *, is_restored: bool) -> None:
-        """The cloud was restored or is another one: what is missing until all is listed again is held."""
-        self._restored = is_restored
+    def restored(self, *, is_restored: bool, shard: str = ROOT) -> None:
+        """A shard was restored or is another one: what is missing there until all is listed again is held.
+
+        What the root shows decides what is wanted on all shards.
+        """
+        self._restored = self._restored | {shard} if is_restored else self._restored - {shard}
         if is_restored:
             for key in self._lost.keys() - self._released:
-                self._held[key] = Why.RESTORED
+                if shard in (key.shard, ROOT):
+                    self._held[key] = Why.RESTORED
 
     def lost(self, *, of: str = "") -> set[ReplicaKey]:
         """The replicas that were lost: those of a placement (its uid), or all."""
         return {key for key in self._lost if of in ("", self._fleet.rows[key].marks.placement)}
 
-    def blindness(self) -> tuple[bool, bool, frozenset[str]]:
+    def blindness(self) -> tuple[frozenset[str], bool, frozenset[str]]:
         """All that makes every loss prove nothing for a while: when it changes, what was lost is to be looked at."""
         return self._restored, not self._fleet.index.robots, frozenset(self._fleet.dead)
 
@@ -165,7 +171,7 @@ class Losses:
         """What becomes of a replica that nobody wants.
 
         seen                                                 removal
-        not known to be lost, or its placement is unreadable  unknown
+        not known to be lost, on another shard than its Robot's, or its placement is unreadable  unknown  F10.2
         released                                             now
         held, its placement is gone, or there are no Robots   held                       F5.2
         its kind is alive and not placeable                  unknown, unless its placement terminates  F5.3
@@ -184,10 +190,10 @@ class Losses:
             return Removal.UNKNOWN
         if self.held(key) is not None or placement is None:
             return Removal.HELD
-        kind = self._fleet.index.kinds[key.resource]
+        kind = self._fleet.index.kinds[key.kind]
         if kind.verdict is not Verdict.PLACEABLE and not placement.terminating:
             return Removal.UNKNOWN
-        if not self._fleet.is_ready(key.resource) or self.unproven(key):
+        if not self._fleet.is_ready(key.kind) or self.unproven(key):
             return Removal.UNKNOWN
         return _now(placement) if now >= self.due(key) else Removal.LATER
 
@@ -209,8 +215,7 @@ class Losses:
 
     def unproven(self, key: ReplicaKey) -> set[str]:
         """The inputs and the kind that must be seen alive before a lost replica goes (S5.5a)."""
-        needed = {Input.ROBOTS, Input.PLACEMENTS, key.resource}
-        return {str(name) for name in needed if self._alive.get(name, -1.0) < self._lost[key].since}
+        return {str(name) for name in _needed(key) if self._alive.get(name, -1.0) < self._lost[key].since}
 
     def held(self, key: ReplicaKey) -> Why | None:
         """Why the removal of a lost replica is held; None: it is not; a kind that is not placeable keeps it (F2.3)."""
@@ -218,7 +223,7 @@ class Losses:
             return None
         if (placement := self._placement(key)) is None:
             return Why.PLACEMENT_GONE
-        if self._fleet.index.kinds[key.resource].verdict is Verdict.NOT_PLACEABLE and not placement.terminating:
+        if self._fleet.index.kinds[key.kind].verdict is Verdict.NOT_PLACEABLE and not placement.terminating:
             return None
         blind = self._blind(key)
         why = blind if blind in _CAUSES else self._held.get(key) or blind
@@ -251,7 +256,8 @@ class Losses:
 
     def _is_lost(self, key: ReplicaKey) -> bool:
         row = self._fleet.rows.get(key)
-        return row is not None and not row.terminating and self._fleet.index.governor(key) is None
+        is_there = row is not None and not row.terminating and not self._fleet.is_foreign(key)
+        return is_there and self._fleet.index.governor(key) is None
 
     def _forget(self, key: ReplicaKey) -> None:
         self._lost.pop(key, None)
@@ -264,11 +270,10 @@ class Losses:
 
     def _blind(self, key: ReplicaKey) -> Why | None:
         """Why a loss proves nothing now (F5.2, second case)."""
-        if self._restored:
+        if self._restored & {ROOT, key.shard}:
             return Why.RESTORED
-        kind = self._fleet.index.kinds[key.resource]
-        needed: Set[str] = {Input.ROBOTS, Input.PLACEMENTS, key.resource}
-        if kind.verdict is Verdict.NOT_SERVED or needed & self._fleet.dead:
+        kind = self._fleet.index.kinds[key.kind]
+        if kind.verdict is Verdict.NOT_SERVED or _needed(key) & self._fleet.dead:
             return Why.NOT_SERVED
         return None if self._fleet.index.robots else Why.NO_ROBOTS
 
@@ -328,6 +333,11 @@ class Losses:
         is_last = not size and scope[0] is Why.PLACEMENT_ROBOTS_LOST and lost > 1
         is_empty = not size and scope[0] is Why.SOURCES_LOST and lost > 0 and is_list
         return is_last or is_empty or is_mass(lost, size + lost, share=_SHARE)
+
+
+def _needed(key: ReplicaKey) -> Set[str]:
+    """The inputs and kinds of which the absence of anything may be the reason that nobody wants a replica."""
+    return {Input.ROBOTS, Input.PLACEMENTS, key.resource, key.kind}
 
 
 def _now(placement: Placement | None) -> Removal:

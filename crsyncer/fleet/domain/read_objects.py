@@ -19,6 +19,7 @@ from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.names import named_by_marks, read_marks, robot_namespace
 from crsyncer.fleet.domain.replica_plan import equals, owned_content
+from crsyncer.fleet.domain.transport.keys import on_shard, split
 from crsyncer.fleet.domain.values import (
     MOST_LEVELS,
     MOST_PLACEMENT_BYTES,
@@ -137,14 +138,15 @@ def row_of(
 
 def not_served(name: str) -> str:
     """What is said of a kind that the cloud does not serve, or not for long: its CRD is being deleted."""
-    return f"the cloud does not serve {name}"
+    return f"the cloud does not serve {on_shard(name)}"
 
 
-def replica_key(row: Row, resource: str) -> ReplicaKey:
-    """The source, robot and target whose replica a row is."""
+def replica_key(row: Row, kind: str) -> ReplicaKey:
+    """The source, robot, target and shard whose replica a row is; `kind` is that of its API server."""
+    shard, resource = split(kind)
     is_own = (row.namespace, row.name) == (robot_namespace(row.robot), row.marks.source.rpartition("/")[2])
     target = Target.PER_ROBOT if is_own else Target.SAME
-    return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, target)
+    return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, target, intern(shard))
 
 
 def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
@@ -381,3 +383,8 @@ def _texts(metadata: Json, name: str) -> Mapping[str, str]:
     """The labels or annotations in an object's metadata."""
     found = metadata.get(name)
     return found if isinstance(found, dict) else {}
+
+
+def spec_of(placement: Placement) -> Placement:
+    """What of a placement decides what is written: all but its state."""
+    return replace(placement, generation=0, finalized=False, release="", status={})

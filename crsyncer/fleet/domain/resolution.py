@@ -8,23 +8,31 @@ from crsyncer.fleet.domain.names import is_robot_name
 from crsyncer.fleet.domain.read_objects import not_served
 from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
 from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
+from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
 from crsyncer.fleet.domain.values import PlacedKind, Placement, Reason, Verdict
 
 
 def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
-    """The kinds that could be listed and are not, of those that a placement names.
+    """The kinds that could be listed and are not, of those that a placement names. Shards stop only their robots.
 
-    One that terminates waits for every kind that may have replicas of it (F5.3).
+    One that terminates waits for every kind, on each shard, that may have replicas of it (F5.3).
     """
 
     def matters(kind: PlacedKind) -> bool:
         is_named, is_placeable = kind.resource in placement.kinds, kind.verdict is Verdict.PLACEABLE
         if placement.terminating:
             return kind.version != "" and (is_named or is_placeable)
-        return is_named and is_placeable
+        return is_named and is_placeable and kind.shard == ROOT
 
     kinds = fleet.index.kinds.values()
-    return sorted(kind.resource for kind in kinds if kind.resource not in fleet.listed and matters(kind))
+    found = sorted(on_shard(kind.name) for kind in kinds if kind.name not in fleet.listed and matters(kind))
+    return [*found, *(f"any kind on shard {each}" for each in sorted(fleet.unread) if placement.terminating)]
+
+
+def unlisted_at(fleet: Fleet, shard: str) -> list[str]:
+    """The kinds of a shard that could be listed and are not."""
+    kinds = (each for each in fleet.index.kinds.values() if each.shard == shard)
+    return [each.resource for each in kinds if each.verdict is Verdict.PLACEABLE and each.name not in fleet.listed]
 
 
 def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = "") -> Unresolved | None:

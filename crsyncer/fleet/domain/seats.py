@@ -108,7 +108,7 @@ class Seats:
         faults = sorted([each.fault.message for each in seats.values() if each.fault is not None])
         due = [each for each in seats.values() if each.due]
         if (stamp := self._stamps.get((placement, robot))) is None:
-            stamp = digest(sorted([[*key, each.stamp] for key, each in seats.items()]))
+            stamp = digest(sorted([[*key.identity, each.stamp] for key, each in seats.items()]))
             if seats:
                 self._stamps[placement, robot] = stamp
         return Total(

@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
+from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.content.selector import Selector
 from crsyncer.core.content.steps import Remove, Set
 from crsyncer.core.model import Json
+from crsyncer.fleet.domain.transport.keys import ROOT, at
+from crsyncer.fleet.domain.transport.keys import ReplicaKey as ReplicaKey
+from crsyncer.fleet.domain.transport.keys import SourceKey as SourceKey
+from crsyncer.fleet.domain.transport.keys import Target as Target
 
 GROUP = "fleet.crsyncer.cloudrobotics.com"
 API_VERSION = f"{GROUP}/v1alpha1"
@@ -21,15 +26,6 @@ MOST_RENDERED_BYTES = 512 << 10
 MOST_PLACEMENT_BYTES = 1 << 20
 MOST_LEVELS = 200
 """More deeply nested content is not rendered: it would overflow the stack."""
-
-
-class Target(StrEnum):
-    """Where replicas are."""
-
-    PER_ROBOT = "PerRobot"
-    """In the robot's namespace, by the source's name."""
-    SAME = "Same"
-    """Beside the source, by the source's and the robot's name."""
 
 
 class Strategy(StrEnum):
@@ -57,6 +53,8 @@ class Reason(StrEnum):
     RENDER_FAILED = "RenderFailed"
     REFUSED = "Refused"
     CONTESTED = "Contested"
+    UNKNOWN_SHARD = "UnknownShard"
+    OTHER_SHARD = "OtherShard"
 
 
 class RobotState(StrEnum):
@@ -73,7 +71,7 @@ class RobotState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacedKind:
-    """A kind as the cloud serves it."""
+    """A kind as an API server of the cloud serves it."""
 
     resource: str
     """The full name, such as goals.lab.example.com or configmaps."""
@@ -90,35 +88,17 @@ class PlacedKind:
     """Its CRD says `observed-generation: map`."""
     sensitive: bool = False
     """Its objects are Secrets: no value of theirs is shown anywhere."""
+    shard: str = ROOT
+
+    @property
+    def name(self) -> str:
+        """The kind of just this API server."""
+        return at(self.shard, self.resource)
 
     @property
     def api_version(self) -> str:
         """The apiVersion of its objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
-
-
-class SourceKey(NamedTuple):
-    """An object that a user edits, or a template: a manifest in a placement, which is then named as well."""
-
-    resource: str
-    namespace: str
-    name: str
-    placement: str = ""
-
-    @property
-    def text(self) -> str:
-        """NAMESPACE/NAME, of a template PLACEMENT/NAME; of a cluster-scoped object its name."""
-        first = self.placement or self.namespace
-        return f"{first}/{self.name}" if first else self.name
-
-
-class ReplicaKey(NamedTuple):
-    """A source, a robot and a target have one replica (F2.4)."""
-
-    resource: str
-    source_id: str
-    robot: str
-    target: Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +112,11 @@ class Robot:
     fields: Mapping[str, str] = field(default_factory=dict)
     """The strings at the top of its spec."""
     terminating: bool = False
+
+    @property
+    def shard(self) -> str:
+        """The API server that has its replicas (F10.2)."""
+        return self.labels.get(SHARD_LABEL) or ROOT
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,14 +113,14 @@ class Evaluations:
         return False, "CollectorMissing" if missing else "BadExpression", message
 
     def results(self, text: str, source: SourceKey) -> list[Result] | None:
-        """The results of all collectors that can be used, in their order; None: a replica is not evaluated yet."""
+        """The results of all collectors that can be used, in their order; None: a replica is not evaluated or seen."""
         found, index = self._outcomes[text], self._fleet.index
         outcomes: list[tuple[str, tuple[RowResult, ...]]] = []
         for key in index.keys_of(source, text, index.robots_of(text)):
             outcome = found.known.get(key)
             if outcome is not None and len(outcome.rows) == len(found.names):
                 outcomes.append((key.robot, outcome.rows))
-            elif key in self._fleet.rows:
+            elif key in self._fleet.rows or self._fleet.is_unseen(key):
                 return None
         return [
             combine(collector, [(robot, rows[place]) for robot, rows in outcomes])

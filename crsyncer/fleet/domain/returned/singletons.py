@@ -161,7 +161,7 @@ class Singletons:
         """What must be done about the status of one source.
 
         robots       replica's status   do
-        not known    any                wait
+        not known    any                wait, as on a shard that cannot be seen
         exactly one  not read           read it
         exactly one  none               remove what another robot's was, else nothing
         exactly one  seen               list the source, then copy the status, each where it differs
@@ -174,6 +174,8 @@ class Singletons:
             return self._removal(source)
         if not self._has_subresource(source):
             return Blocked(Reason.REFUSED, f"{source.resource} has no status subresource")
+        if self._fleet.is_unseen(chosen.key) or self._fleet.misplaced(chosen.key) is not None:
+            return Wait(f"the replica on shard {chosen.key.shard} cannot be seen")
         status, robot = self._status_of(chosen.key), chosen.key.robot
         if status is None:
             return Read(chosen.key)

@@ -37,6 +37,10 @@ class RobotTally:
     """Of the Robot."""
     message: str = ""
     """Why it is Blocked."""
+    away: bool = False
+    """Its shard cannot be seen: it is not known what the robot has, and it is not begun."""
+    unheard: bool = False
+    """Nobody knows yet whether it reports: it counts where it would be begun online."""
 
 
 class Begun(StrEnum):

@@ -52,6 +52,8 @@ class Place:
     """The one that it counts in: its own, or the one of those that come after the others."""
     state: RobotState
     reports: bool
+    away: bool = False
+    """Its shard cannot be seen: it waits, like those after it."""
 
 
 class RolloutOrder:
@@ -74,16 +76,16 @@ class RolloutOrder:
 
     def place(self, robot_rank: Rank, progress: RobotProgress, tally: RobotTally) -> None:
         """A robot is in another state, reports otherwise, or is new."""
-        is_silent = progress.state in _SILENT_STATES[tally.report]
+        is_silent = progress.state in _SILENT_STATES[tally.report] and not tally.unheard
         group = self.last if is_silent else robot_rank.group
         reports = tally.report is not Report.UNREPORTED or not is_silent
-        place = Place(robot_rank, group, progress.state, reports=reports)
+        place = Place(robot_rank, group, progress.state, reports=reports, away=tally.away)
         if self._places.get(robot_rank.robot) == place:
             return
         self.remove(robot_rank.robot)
         self._places[robot_rank.robot] = place
         self._count(place, 1)
-        if place.state is RobotState.WAITING and robot_rank not in self._queued[group]:
+        if place.state is RobotState.WAITING and not tally.away and robot_rank not in self._queued[group]:
             self._queued[group].add(robot_rank)
             heapq.heappush(self._heaps[group], robot_rank)
 
@@ -105,14 +107,16 @@ class RolloutOrder:
                 return None
         return None
 
-    def _first(self, group: int) -> Place:
-        """The first of the Waiting robots of a group that has some."""
+    def _first(self, group: int) -> Place | None:
+        """The first of the Waiting robots of a group that has some; None: all of them are away."""
         heap = self._heaps[group]
-        while True:
+        while heap:
             place = self._places.get(heap[0].robot)
-            if place is not None and (place.rank, place.group, place.state) == (heap[0], group, RobotState.WAITING):
+            is_next = place is not None and place.rank == heap[0] and place.group == group and not place.away
+            if is_next and place is not None and place.state is RobotState.WAITING:
                 return place
             self._queued[group].discard(heapq.heappop(heap))
+        return None
 
     def _is_passed(self, group: int) -> bool:
         """Whether robots of later groups may be begun."""

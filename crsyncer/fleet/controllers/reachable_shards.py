@@ -1,0 +1,49 @@
+"""Which shards can be seen. Of the others' robots nobody knows what they have: none of them is begun (F1.1, F8.5)."""
+
+from collections.abc import Mapping
+
+from crsyncer.fleet.controllers.alive import REPORTS, Liveness
+from crsyncer.fleet.controllers.robot_reports import RobotReports
+from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.domain.resolution import unlisted_at
+from crsyncer.fleet.domain.transport.keys import ROOT, at
+
+
+class ReachableShards:
+    """Answers for the controllers of placements. `liveness` is by shard."""
+
+    def __init__(self, state: FleetState, *, reports: RobotReports, liveness: Mapping[str, Liveness]) -> None:
+        self._state = state
+        self._reports = reports
+        self._liveness = liveness
+
+    def is_away(self, robot: str) -> bool:
+        """Whether a robot's shard, other than the root, cannot be seen. A shard that nobody knows is another fault."""
+        shard = self._state.fleet.index.shard_of(robot)
+        if shard == ROOT or shard not in self._state.shards:
+            return False
+        is_read = self._state.shards[shard].up.is_set() and shard not in self._state.fleet.unread
+        return not (is_read and self._are_reports_seen(shard) and not unlisted_at(self._state.fleet, shard))
+
+    def is_heard(self, robot: str) -> bool:
+        """Whether it is known if a robot reports; `may_begin` asks that of the root."""
+        shard = self._state.fleet.index.shard_of(robot)
+        return shard not in self._state.shards or self._reports.are_known(shard)
+
+    def may_begin(self, robots: set[str]) -> bool:
+        """Whether any of these robots may be begun, as far as the root goes."""
+        is_home = not robots or any(self._state.fleet.index.shard_of(robot) == ROOT for robot in robots)
+        return not is_home or self._are_reports_seen(ROOT)
+
+    def are_away(self, placement: str) -> bool:
+        """Whether some robots of a placement are on a shard that cannot be seen."""
+        return bool(self._state.shards) and any(map(self.is_away, self._state.fleet.index.robots_of(placement)))
+
+    def robots_on(self, shard: str, placement: str) -> list[str]:
+        """The robots of a placement that are on a shard."""
+        index = self._state.fleet.index
+        return [robot for robot in index.robots_of(placement) if index.shard_of(robot) == shard]
+
+    def _are_reports_seen(self, shard: str) -> bool:
+        """Whether it is known who of a shard's robots reports: before that none is begun (F8.5)."""
+        return shard in self._reports.listed and at(shard, REPORTS) not in self._liveness[shard].dead
