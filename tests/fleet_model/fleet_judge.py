@@ -155,7 +155,7 @@ class FleetJudge:
         since = self._trouble[0] if patient and self._trouble is not None and self._recent(now) else now
         return since - _SEEN_SECONDS
 
-    def _window(self, *, patient: bool) -> list[Moment]:
+    def window(self, *, patient: bool) -> list[Moment]:
         """What was stored in the time that a controller may act on, latest first."""
         since, found = self._since(patient=patient), []
         for moment in reversed(self._moments):
@@ -166,7 +166,7 @@ class FleetJudge:
 
     def _views(self, resource: str, *, patient: bool) -> Iterator[Moment]:
         """What a controller may have seen: every collection as it was at some time, and not all at the same time."""
-        window = self._window(patient=patient)
+        window = self.window(patient=patient)
         yield from window
         names = (ROBOTS, PLACEMENTS, oracle.STRIPS, "configmaps", oracle.CRDS, oracle.POLICIES, resource)
         states = [distinct(moment.objects.get(name, {}) for moment in window) for name in dict.fromkeys(names)]
@@ -261,7 +261,7 @@ class FleetJudge:
 
     def _deletion(self, process: "Process", write: "Write", place: Place, before: Json) -> None:
         """Nothing goes that is wanted, or because something could not be seen (F5)."""
-        window, home = self._window(patient=False), self.world.home
+        window, home = self.window(patient=False), self.world.home
         why = self.protection.forbids(place, before, process.identity)
         if why and not write.late and not self._was_edited(before):
             self._say(f"{write}: {why}, and nobody has released it (F5.2)")
@@ -281,7 +281,7 @@ class FleetJudge:
     def _was_edited(self, before: Json) -> bool:
         """Whether the placement of a replica was edited or deleted so shortly ago that nothing else need be seen."""
         uid, seen = marks(before)["placement"], set()
-        for moment in self._window(patient=False):
+        for moment in self.window(patient=False):
             found = moment.objects.get(PLACEMENTS, {}).values()
             raw = next((each for each in found if each["metadata"]["uid"] == uid), None)
             seen.add(None if raw is None else (raw["metadata"]["generation"], oracle.lives(raw)))

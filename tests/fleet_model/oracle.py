@@ -119,14 +119,14 @@ def selects(selector: Json, labels: Mapping[str, str]) -> bool:
     return True
 
 
-def expected(objects: Objects, *, home: str) -> dict[Place, Expected]:
-    """All replicas that shall be there."""
+def expected(objects: Objects, *, home: str, shard: str = "root") -> dict[Place, Expected]:
+    """All replicas that shall be on a shard, if none of their robots was on another one before (F10.2)."""
     kinds = placeable(objects)
     placements = [each for each in objects.get(PLACEMENTS, {}).values() if lives(each)]
     placements.sort(key=lambda each: (each["metadata"]["creationTimestamp"], *_where(each)))
     found: dict[Place, Expected] = {}
     for placement in placements:
-        robots = robots_of(objects, placement)
+        robots = [each for each in robots_of(objects, placement) if shard_of(each) == shard]
         for source, resource, template, create_only in sources_of(objects, placement, home=home):
             if resource not in kinds:
                 continue
@@ -137,6 +137,11 @@ def expected(objects: Objects, *, home: str) -> dict[Place, Expected]:
                 if place not in found:
                     found[place] = _expected(objects, placement, source, resource, robot, source_id, create_only)
     return found
+
+
+def shard_of(robot: Json) -> str:
+    """The API server that has a Robot's replicas."""
+    return texts(robot, "labels").get(f"{FLEET}/shard") or "root"
 
 
 def _where(obj: Json) -> tuple[str, str]:
