@@ -154,6 +154,40 @@ def test_F8_1_a_robot_with_an_error_is_not_begun():
     assert desk.step() == ["r1"]
 
 
+def test_F8_1_a_robot_whose_shard_is_away_is_not_begun_and_keeps_nobody_of_its_group_waiting():
+    desk = Desk(rollout(maxConcurrency=9, minReadySeconds=0, groups=[CANARY]))
+    first, second = in_order("r1", "r2")
+    desk.tell(first, second, **NEW, labels={"canary": "yes"})
+    desk.tell("r3", **NEW)
+    desk.tell(first, away=True)
+    assert desk.step() == [second]
+    desk.tell(second, **APPLIED)
+    assert desk.step() == []  # r3 waits for all canaries
+    desk.tell(first, away=False)
+    assert desk.step() == [first]
+    desk.tell(first, **APPLIED)
+    assert desk.step() == ["r3"]
+
+
+def test_F8_1_a_robot_that_waits_and_is_away_later_is_passed_over():
+    desk = Desk(rollout())
+    first, second = in_order("r1", "r2")
+    desk.tell(first, second, **NEW)
+    assert desk.step() == [first]
+    desk.tell(second, away=True)
+    desk.tell(first, **APPLIED)
+    assert desk.step(60) == []
+
+
+def test_F8_5_while_nobody_knows_whether_a_canary_reports_later_groups_wait():
+    desk = Desk(rollout(groups=[CANARY], minReadySeconds=0))
+    desk.tell("r1", **NEW, labels={"canary": "yes"}, report=UNREPORTED, away=True, unheard=True)
+    desk.tell("r2", **NEW, report=UNREPORTED)
+    assert desk.step() == []
+    desk.tell("r1", away=False, unheard=False)
+    assert desk.step() == ["r1", "r2"]
+
+
 # F8.2
 
 
