@@ -9,7 +9,8 @@ import secrets
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters import reload, web
@@ -43,17 +44,19 @@ class FleetApp:
         """`load` reads the settings again."""
         self._settings = settings
         self._load = load
-        self._metrics = FleetMetrics(ROOT)
+        self._metrics = FleetMetrics(ROOT, *(name for name, _ in settings.shards))
         self._progress: tuple[Progress, ...] = ()
 
     async def run(self) -> int:
         """Run until SIGTERM or SIGINT; the exit code: 1 where the Lease was lost. Raises ConfigError."""
         ending = Ending()
         async with contextlib.AsyncExitStack() as stack:
-            cluster = self._connect(stack)
-            controller = self._controller(cluster)
+            settings = self._settings
+            clusters = {ROOT: self._connect(stack, ROOT, settings.cloud_kubeconfig, settings.cloud_context)}
+            clusters |= {name: self._connect(stack, name, file) for name, file in settings.shards}
+            controller = self._controller(clusters)
             await stack.enter_async_context(self._serve(controller))
-            work = asyncio.create_task(self._work(controller, cluster))
+            work = asyncio.create_task(self._work(controller, clusters))
             stopped = asyncio.create_task(ending.asked.wait())
             await asyncio.wait([work, stopped], return_when=asyncio.FIRST_COMPLETED)
             if work.done():
@@ -67,29 +70,30 @@ class FleetApp:
             log.info("stopped")
             return 0
 
-    def _connect(self, stack: contextlib.AsyncExitStack) -> KubeCluster:
-        settings = self._settings
-
+    def _connect(
+        self, stack: contextlib.AsyncExitStack, shard: str, kubeconfig: Path | None, context: str = ""
+    ) -> KubeCluster:
         def observe(exchange: Exchange) -> None:
-            self._metrics.exchange(ROOT, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
+            self._metrics.exchange(shard, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
 
         try:
             cluster = KubeCluster(
-                settings.cloud_kubeconfig,
-                settings.cloud_context,
-                insecure=settings.insecure_skip_tls_verify,
+                kubeconfig,
+                context,
+                insecure=self._settings.insecure_skip_tls_verify,
                 name="crsyncer-fleet",
                 observe=observe,
             )
         except ConfigError as error:
-            raise ConfigError(f"cloud.kubeconfig: {error}", hint=error.hint) from None
+            place = "cloud.kubeconfig" if shard == ROOT else f"shard {shard}"
+            raise ConfigError(f"{place}: {error}", hint=error.hint) from None
         stack.push_async_callback(cluster.close)
         return cluster
 
-    def _controller(self, cluster: KubeCluster) -> FleetController:
+    def _controller(self, clusters: Mapping[str, KubeCluster]) -> FleetController:
         settings = self._settings
         return FleetController(
-            cluster,
+            clusters[ROOT],
             settings=ControllerSettings(
                 namespace=settings.controller_namespace,
                 robots=settings.robots,
@@ -101,6 +105,7 @@ class FleetApp:
             observer=self._metrics,
             clock=time.time,
             identity=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
+            shards={name: each for name, each in clusters.items() if name != ROOT},
         )
 
     @contextlib.asynccontextmanager
@@ -125,11 +130,11 @@ class FleetApp:
         replicas = Counter(key.resource for key in fleet.rows)
         return self._metrics.render(fleet_status(facts), replicas=replicas, due=len(seats.due))
 
-    async def _work(self, controller: FleetController, cluster: KubeCluster) -> None:
+    async def _work(self, controller: FleetController, clusters: Mapping[str, KubeCluster]) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(controller.run())
             tasks.create_task(self._beat(controller))
-            tasks.create_task(self._refresh(controller, cluster))
+            tasks.create_task(self._refresh(controller, clusters))
 
     async def _beat(self, controller: FleetController) -> None:
         frozen = 0
@@ -144,14 +149,16 @@ class FleetApp:
                 frozen = rows
             await asyncio.sleep(_PULSE_SECONDS)
 
-    async def _refresh(self, controller: FleetController, cluster: KubeCluster) -> None:
+    async def _refresh(self, controller: FleetController, clusters: Mapping[str, KubeCluster]) -> None:
         """Read credentials again when a file of theirs has changed."""
         async for outcome in reload.reloads(self._load, lambda: self._settings.files):
             if isinstance(outcome, ConfigError):
                 log.error("the new configuration is not used: %s", outcome)
                 continue
-            cluster.refresh_credentials()
-            controller.connection.retry_now()
+            for cluster in clusters.values():
+                cluster.refresh_credentials()
+            for connection in (controller.connection, *controller.shards.values()):
+                connection.retry_now()
 
 
 def _expressions() -> "Expressions":

@@ -162,7 +162,7 @@ def test_F2_3_F5_2_a_CRD_that_goes_on_a_shard_takes_its_replicas_along_and_loses
     change = fleet.kind_gone(f"b/{GOALS}")
     assert k() in change.keys
     assert set(fleet.rows) == {k(ROOT, "r0")}
-    assert decided(fleet, k()) == Wait(f"{GOALS} on shard b is not served")
+    assert decided(fleet, k()) == Wait(f"the cloud does not serve {GOALS} on shard b")
 
 
 def test_F3_7_a_name_is_taken_on_a_shard_alone():

@@ -8,8 +8,15 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config.fleet_options import FLEET_OPTIONS, FLEET_RUN_OPTIONS, FleetSettings, load_fleet
-from crsyncer.adapters.config.load import at, chosen, read_config
+from crsyncer.adapters.config.fleet_options import (
+    FLEET_OPTIONS,
+    FLEET_RUN_OPTIONS,
+    SHARDS,
+    FleetSettings,
+    load_fleet,
+    shard_logins,
+)
+from crsyncer.adapters.config.load import chosen, read_config
 from crsyncer.adapters.config.options import OPTIONS, a_directory, a_listen, a_path, is_not, option
 from crsyncer.adapters.config.unit import with_unit
 from crsyncer.adapters.kubeconfig import Kubeconfig, read_account, read_kubeconfig
@@ -20,7 +27,6 @@ DOOR_UNIT = "crsyncer-door.service"
 """The unit of `crsyncer door run`."""
 _DIRECTORY = Path("/etc/crsyncer-door")
 _SOCKET = Path("/run/haproxy-master.sock")
-_SHARD = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 """What a path may have that stands in HAProxy's configuration: no text that would have to be quoted there."""
 
@@ -35,19 +41,6 @@ def _plain_directory(text: str) -> Path:
     return _plain(a_directory(text), text)
 
 
-def _shards(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
-    """The kubeconfig of each shard, by name."""
-    found: dict[str, Path] = {}
-    for text in texts:
-        name, equals, file = text.partition("=")
-        if not equals or not _SHARD.fullmatch(name) or name == ROOT:
-            raise is_not(text, f"NAME=FILE: a DNS label that is not {ROOT!r}, and a kubeconfig")
-        if name in found:
-            raise is_not(text, f"allowed: shard {name} is given twice")
-        found[name] = a_path(file)
-    return tuple(found.items())
-
-
 def _exporter(text: str) -> tuple[str, int] | str:
     return "off" if text == "off" else _bind(text)
 
@@ -60,12 +53,7 @@ def _bind(text: str) -> tuple[str, int]:
 
 
 _DOORS = dict((
-    option(
-        "shards", "--shard", "NAME=FILE",
-        "A shard and the kubeconfig for it, repeatable. The variable takes several, separated by blanks, and the key a"
-        " mapping.",
-        otherwise="none: the root alone", name="shards", multiple=True, callback=_shards,
-    ),
+    ("shards", SHARDS),
     option(
         "listen", "--listen", "HOST:PORT",
         "Where to serve /livez, /readyz, /metrics and /streams; off for nowhere.",
@@ -163,18 +151,7 @@ def load_door(
         raise ConfigError(
             f"{places['certificate']} is required; allowed: the path of a PEM file with the certificate and its key"
         )
-    logins = [(ROOT, first)]
-    for name, file in values.get("shards", ()):
-        try:
-            login = read_kubeconfig(file)
-        except ConfigError as error:
-            raise at(f"{places['shards']}: {name}", error) from None
-        same = [other for other, each in logins if each.server == login.server]
-        if same:
-            raise ConfigError(
-                f"{places['shards']}: {name} and {same[0]} are the same server, {login.server}; allowed: each once"
-            )
-        logins.append((name, login))
+    logins = [(ROOT, first), *shard_logins(values.get("shards", ()), first, places["shards"])]
     values |= {name: None for name in ("listen", "exporter") if values.get(name) == "off"}
     return DoorSettings(home, tuple(logins), **values, config_file=config_file)
 

@@ -1,6 +1,7 @@
 """The settings of the fleet's commands, which talk to the cloud alone."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config.load import at, chosen, read_config
-from crsyncer.adapters.config.options import OPTIONS, a_context, a_listen, a_namespace, a_path, matching, option
-from crsyncer.adapters.kubeconfig import SERVICE_ACCOUNT, NoContext, read_account, read_kubeconfig
+from crsyncer.adapters.config.options import OPTIONS, a_context, a_listen, a_namespace, a_path, is_not, matching, option
+from crsyncer.adapters.kubeconfig import SERVICE_ACCOUNT, Kubeconfig, NoContext, read_account, read_kubeconfig
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.errors import ConfigError
 
 _ROBOTS = "robots.registry.cloudrobotics.com"
@@ -18,6 +20,30 @@ _robots = matching(
     r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\.[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?",
     f"RESOURCE.GROUP such as {_ROBOTS}",
 )
+
+_SHARD = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _shards(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
+    """The kubeconfig of each shard, by name."""
+    found: dict[str, Path] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or not _SHARD.fullmatch(name) or name == ROOT:
+            raise is_not(text, f"NAME=FILE: a DNS label that is not {ROOT!r}, and a kubeconfig")
+        if name in found:
+            raise is_not(text, f"allowed: shard {name} is given twice")
+        found[name] = a_path(file)
+    return tuple(found.items())
+
+
+_, SHARDS = option(
+    "shards", "--shard", "NAME=FILE",
+    "A shard and the kubeconfig for it, repeatable. The variable takes several, separated by blanks, and the key a"
+    " mapping.",
+    otherwise="none: the root alone", name="shards", multiple=True, callback=_shards,
+)  # fmt: skip
+"""The setting that names the API servers beside the root."""
 
 FLEET_OPTIONS: Mapping[str, click.Option] = dict((
     option(
@@ -51,6 +77,7 @@ FLEET_OPTIONS: Mapping[str, click.Option] = dict((
 
 FLEET_RUN_OPTIONS: Mapping[str, click.Option] = dict((
     *FLEET_OPTIONS.items(),
+    ("shards", SHARDS),
     option(
         "listen", "--listen", "HOST:PORT",
         "Where to serve the page of the fleet, /livez, /readyz and /metrics; off for nowhere.",
@@ -80,6 +107,8 @@ class FleetSettings:
     log_level: str = "info"
     watch_timeout: int = 300
     """Seconds."""
+    shards: tuple[tuple[str, Path], ...] = ()
+    """The kubeconfig of each shard but the root, by its name."""
     files: tuple[Path, ...] = ()
     """What the credentials are read from."""
 
@@ -114,7 +143,30 @@ def load_fleet(
         raise ConfigError(f"{places['cloud_context']} needs --cloud-kubeconfig: a pod's account has no contexts")
     if account is not None and "controller_namespace" not in values:
         values["controller_namespace"] = _pod_namespace(root)
-    return FleetSettings(**values, has_login=login is not None, files=login.files if login is not None else ())
+    logins = [] if login is None else [login]
+    logins += [each for _, each in shard_logins(values.get("shards", ()), login, places["shards"])]
+    files = tuple(file for each in logins for file in each.files)
+    return FleetSettings(**values, has_login=login is not None, files=files)
+
+
+def shard_logins(
+    shards: Sequence[tuple[str, Path]], root: Kubeconfig | None, place: str
+) -> list[tuple[str, Kubeconfig]]:
+    """The login of each shard, by its name. Raises ConfigError, also where two are one server.
+
+    Servers are told apart by their address: a clone has the uid of the cluster that it was made of (G7.2).
+    """
+    servers = {} if root is None else {root.server: ROOT}
+    logins = []
+    for name, file in shards:
+        try:
+            login = read_kubeconfig(file)
+        except ConfigError as error:
+            raise at(f"{place}: {name}", error) from None
+        if (same := servers.setdefault(login.server, name)) != name:
+            raise ConfigError(f"{place}: {name} and {same} are the same server, {login.server}; allowed: each once")
+        logins.append((name, login))
+    return logins
 
 
 def _pod_namespace(root: Path) -> str:
