@@ -11,6 +11,8 @@ from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
+from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader
+from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.domain.transport.keys import at, on_shard, split
 from crsyncer.fleet.domain.transport.shards import is_foreign, misplaced
 from crsyncer.fleet.domain.values import (
@@ -290,3 +292,12 @@ def test_F5_3_a_terminating_replica_keeps_no_placement_whatever_its_shard():
     fleet.robot_shown(HOME)
     fleet.robot_shown(ON_B)
     assert fleet.bound["uid-all"] == 0
+
+
+def test_section_12_a_shard_that_is_away_is_told_and_makes_the_fleet_degraded():
+    facts = FleetFacts([], {"r1": Robot("r1", "u", {SHARD_LABEL: "b"})}, [], Leader("me", 1000.0), 1000.0)
+    assert fleet_status(facts)["health"] == "healthy"
+    told = fleet_status(replace(facts, away={"b": "connection refused"}))
+    assert told["health"] == "degraded"
+    message = "shard b does not answer: connection refused; nothing of its 1 robot is written or removed"
+    assert [(each["code"], each["message"]) for each in told["reasons"]] == [("ShardAway", message)]

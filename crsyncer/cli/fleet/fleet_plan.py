@@ -80,7 +80,9 @@ async def _plan(
         try_deletion(found, deleted)
     turns = Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
     content = plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now, turns=turns)
-    return content, notes, found.failures
+    shards = ", ".join(sorted(found.fleet.unread))
+    unread = [SyncError(f"what is on other shards is not known: {shards}")] if shards else []
+    return content, notes, [*found.failures, *unread]
 
 
 def _lines(content: Json) -> list[str]:

@@ -100,6 +100,8 @@ async def _load_inputs(send: Send, found: WholeFleet) -> None:
     else:
         async for raw in lister.objects(send, robots):
             fleet.robot_shown(raw)
+    fleet.unread.update({each.shard for each in fleet.index.robots.values()} - fleet.shards)
+    fleet.shards |= fleet.unread  # this command reads the root alone
     inputs = {PLACEMENTS.resource: Input.PLACEMENTS, STRIPS.resource: Input.STRIPS, found.settings.robots: Input.ROBOTS}
     for name in dead if robots is not None else {found.settings.robots, *dead}:
         fleet.served(inputs[name], is_served=False)

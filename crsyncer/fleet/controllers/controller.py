@@ -96,6 +96,7 @@ class FleetController:
             reports=placements.reports.all(),
             dead=sorted(fleet.dead),
             edited=placements.edited,
+            away={name: each.error or str(each.state) for name, each in self.shards.items() if not each.up.is_set()},
         )
 
     async def release(self) -> None:

@@ -48,6 +48,8 @@ class FleetFacts:
     """The inputs of F1.1 whose kind the cloud does not serve, by the name of the kind."""
     edited: Mapping[str, float] = field(default_factory=dict)
     """By placement, as NAMESPACE/NAME: when its spec was last edited; one that is not in it counts as edited now."""
+    away: Mapping[str, str] = field(default_factory=dict)
+    """By shard: why it does not answer."""
 
     def reported(self, robot: str) -> Reported:
         """What is known of a robot's agent."""

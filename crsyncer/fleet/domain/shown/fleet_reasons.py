@@ -46,7 +46,7 @@ class FleetReason:
 
 def reasons(facts: FleetFacts) -> list[FleetReason]:
     """All that is wrong, what needs a human first, and of this what keeps back a removal."""
-    found = [*_of_controller(facts), *_of_kinds(facts), *_of_gone_placements(facts)]
+    found = [*_of_controller(facts), *_of_kinds(facts), *_of_shards(facts), *_of_gone_placements(facts)]
     for placement in sorted(facts.placements, key=lambda each: each.text):
         found += _of_placement(placement, facts)
     return sorted(found, key=lambda each: (each.level != ATTENTION, each.code not in _FIRST))
@@ -69,6 +69,15 @@ def _of_kinds(facts: FleetFacts) -> Iterator[FleetReason]:
         hint = "crsyncer fleet crds prints it" if name.endswith(GROUP) else "crsyncer fleet crds --inventory prints one"
         message = f"the CRD {name} is missing or being deleted: until it is back, nothing that this concerns is removed"
         yield FleetReason(ATTENTION, "KindNotServed", message, f"install it again; {hint}")
+
+
+def _of_shards(facts: FleetFacts) -> Iterator[FleetReason]:
+    for shard, why in sorted(facts.away.items()):
+        robots = count(sum(each.shard == shard for each in facts.robots.values()), "robot")
+        message = f"shard {shard} does not answer: {why}; nothing of its {robots} is written or removed"
+        yield FleetReason(
+            DEGRADED, "ShardAway", message, "is its API server up, and is its kubeconfig in --shard right?"
+        )
 
 
 def _of_gone_placements(facts: FleetFacts) -> Iterator[FleetReason]:
