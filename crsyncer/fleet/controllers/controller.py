@@ -16,6 +16,7 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
 from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Input
+from crsyncer.fleet.domain.resolution import all_listed
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
 from crsyncer.fleet.domain.shown.fleet_facts import Leader as LeaderFact
 from crsyncer.fleet.domain.transport.keys import ROOT
@@ -166,7 +167,7 @@ class Leading:
 
     def settled_rows(self) -> int:
         """How many replicas are known, once everything is listed and each was looked at; until then 0."""
-        if self.unlisted() or not self.placements.all_listed() or not self.replicas.is_idle():
+        if self.unlisted() or not all_listed(self.state.fleet) or not self.replicas.is_idle():
             return 0
         return len(self.state.fleet.rows)
 

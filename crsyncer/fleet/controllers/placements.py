@@ -15,17 +15,16 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.robot_reports import RobotReports
 from crsyncer.fleet.controllers.state import FleetState, Work
 from crsyncer.fleet.controllers.status_return import StatusReturn
-from crsyncer.fleet.domain import fleet_calls
+from crsyncer.fleet.domain import fleet_calls, resolution
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
-from crsyncer.fleet.domain.resolution import not_listed, robot_faults, stored_counts, unlisted_kinds, unresolved
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
 from crsyncer.fleet.domain.shown.fleet_facts import last_edit
 from crsyncer.fleet.domain.transport.keys import ROOT
-from crsyncer.fleet.domain.values import RELEASE, Placement, Verdict
+from crsyncer.fleet.domain.values import RELEASE, Placement
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 WORK = "own"
@@ -210,7 +209,7 @@ class Placements:
         self._dispatcher.succeeded(job)
 
     async def _write(self, placement: Placement) -> None:
-        unlisted = unlisted_kinds(self._state.fleet, placement)
+        unlisted = resolution.unlisted_kinds(self._state.fleet, placement)
         if self._state.now < self._began + _PATIENCE_SECONDS and (unlisted or self._shards.are_away(placement.text)):
             self._dispatcher.later(_job(placement.text), 1.0)
             return
@@ -339,18 +338,18 @@ class Placements:
 
     async def _write_status(self, placement: Placement, desk: _Desk, unlisted: list[str]) -> None:
         state, fleet, progress = self._state, self._state.fleet, desk.progress
-        returned = self._returned.statuses
-        trouble = unresolved(fleet, placement, home=state.settings.namespace, problem=returned.problem(placement.text))
+        returned, home = self._returned.statuses, state.settings.namespace
+        trouble = resolution.unresolved(fleet, placement, home=home, problem=returned.problem(placement.text))
         status = placement_status(
             placement,
-            stored_counts(placement) if unlisted else progress.counts(),
+            resolution.stored_counts(placement) if unlisted else progress.counts(),
             faults=[
-                *robot_faults(fleet, placement),
+                *resolution.robot_faults(fleet, placement),
                 *self._replicas.seats.faults(placement.text),
                 *self._returned.faults(placement),
             ],
             holds=state.losses.holds().get(placement.uid, []),
-            unresolved=trouble or (not_listed(unlisted) if unlisted else None),
+            unresolved=trouble or (resolution.not_listed(unlisted) if unlisted else None),
             gated=progress.gated(),
             gate=progress.gate(),
             group=progress.group,
@@ -375,8 +374,6 @@ class Placements:
         finalizers, _ = self._seen[placement.text]
         await self._own.send(PLACEMENTS.resource, fleet_calls.remove_finalizer(finalizers, placement))
 
-    # Placements that are gone
-
     async def _clean_up(self) -> None:
         """Delete Decisions without placement and replicas, and carry out releases of what is held there (F5.2)."""
         index, bound = self._state.fleet.index, self._state.fleet.bound
@@ -391,16 +388,10 @@ class Placements:
                     object_uid = self._own.uid(key)
                     call = fleet_calls.remove_release(DECISIONS, key, uid=object_uid, release=release)
                     await self._own.send(DECISIONS.resource, call)
-                if not bound[uid] and self.all_listed():
+                if not bound[uid] and resolution.all_listed(self._state.fleet):
                     await self._own.delete(DECISIONS, key)
         if left:
             self._dispatcher.later(_job(""), _PACE_SECONDS)
-
-    def all_listed(self) -> bool:
-        """Whether every kind that may be placed is listed."""
-        fleet = self._state.fleet
-        kinds = (kind for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE)
-        return not fleet.unread and all(kind.name in fleet.listed for kind in kinds)
 
 
 def _job(text: str) -> Job[Work]:

@@ -13,22 +13,13 @@ from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.names import SOURCE, replica_name, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
-from crsyncer.fleet.domain.read_objects import (
-    meaning,
-    not_served,
-    placement_of,
-    replica_key,
-    robot_of,
-    row_of,
-    source_of,
-    spec_of,
-)
+from crsyncer.fleet.domain.read_objects import not_served, placement_of, replica_key, robot_of, row_of, source_of
 from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.renderings import Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
 from crsyncer.fleet.domain.selection import may_be_source
 from crsyncer.fleet.domain.transport.keys import ROOT, split
-from crsyncer.fleet.domain.transport.rows import Rows, writing
+from crsyncer.fleet.domain.transport.replica_rows import Rows, writing
 from crsyncer.fleet.domain.transport.shards import is_foreign, misplaced
 from crsyncer.fleet.domain.values import (
     Blocked,
@@ -222,7 +213,7 @@ class Fleet:
                 old, generation=new.generation, terminating=new.terminating, finalized=new.finalized,
                 release=new.release, status=new.status, problem=new.problem,
             )  # fmt: skip
-        if old is not None and spec_of(old) == spec_of(new):
+        if old is not None and old.orders == new.orders:
             self.index.placements[new.text] = new
             return Change(placements={new.text})
         before = set(self.index.keys(new.text))
@@ -387,7 +378,7 @@ class Fleet:
         if old is None and source is None:
             return Change()
         before, after = self.index.put_source(key, source)
-        if old is not None and source is not None and before == after and meaning(old) == meaning(source):
+        if old is not None and source is not None and before == after and old.meaning == source.meaning:
             return Change()
         change = Change(placements=before | after)
         for text in before | after:

@@ -84,12 +84,6 @@ def source_of(raw: Json, resource: str) -> Source:
     return Source(key, metadata["uid"], body, terminating=metadata.get("deletionTimestamp") is not None)
 
 
-def meaning(source: Source) -> Json:
-    """What replicas depend on of a source, and more: without most of its metadata."""
-    metadata = source.body["metadata"]
-    return {**source.body, "metadata": [metadata.get("labels"), metadata.get("annotations")]}
-
-
 def template_source(placement: Placement, template: TemplateSource) -> Source:
     """A template as a source: its uid is its placement's."""
     key = SourceKey(template.resource, placement.namespace, template.name, placement.name)
@@ -383,8 +377,3 @@ def _texts(metadata: Json, name: str) -> Mapping[str, str]:
     """The labels or annotations in an object's metadata."""
     found = metadata.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def spec_of(placement: Placement) -> Placement:
-    """What of a placement decides what is written: all but its state."""
-    return replace(placement, generation=0, finalized=False, release="", status={})

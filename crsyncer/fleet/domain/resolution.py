@@ -29,6 +29,12 @@ def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
     return [*found, *(f"any kind on shard {each}" for each in sorted(fleet.unread) if placement.terminating)]
 
 
+def all_listed(fleet: Fleet) -> bool:
+    """Whether every kind that may be placed is listed, on each shard."""
+    kinds = (kind for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE)
+    return not fleet.unread and all(kind.name in fleet.listed for kind in kinds)
+
+
 def unlisted_at(fleet: Fleet, shard: str) -> list[str]:
     """The kinds of a shard that could be listed and are not."""
     kinds = (each for each in fleet.index.kinds.values() if each.shard == shard)

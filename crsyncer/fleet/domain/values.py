@@ -1,7 +1,7 @@
 """The values of the fleet controller: robots, sources, placements, replicas (fleet rules, section 1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -133,6 +133,12 @@ class Source:
         """Its labels."""
         return self.body["metadata"].get("labels") or {}
 
+    @property
+    def meaning(self) -> Json:
+        """What of it decides what is written."""
+        metadata = self.body["metadata"]
+        return {**self.body, "metadata": [metadata.get("labels"), metadata.get("annotations")]}
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -246,6 +252,11 @@ class Placement:
         """The kinds that it names, in its order."""
         named = [*(each.resource for each in self.entries), *(each.resource for each in self.templates)]
         return list(dict.fromkeys(named))
+
+    @property
+    def orders(self) -> "Placement":
+        """What of it decides what is written: all but its state."""
+        return replace(self, generation=0, finalized=False, release="", status={})
 
     @property
     def age(self) -> tuple[str, str, str]:
