@@ -11,6 +11,7 @@ from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
+from crsyncer.fleet.domain.returned.singletons import Singletons
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.domain.transport.keys import at, on_shard, split
@@ -301,3 +302,18 @@ def test_section_12_a_shard_that_is_away_is_told_and_makes_the_fleet_degraded():
     assert told["health"] == "degraded"
     message = "shard b does not answer: connection refused; nothing of its 1 robot is written or removed"
     assert [(each["code"], each["message"]) for each in told["reasons"]] == [("ShardAway", message)]
+
+
+def test_F1_1_all_is_listed_only_once_each_shard_is():
+    fleet = a_fleet()
+    assert resolution.all_listed(fleet)
+    fleet.unread.add("c")
+    assert not resolution.all_listed(fleet)
+    assert not resolution.all_listed(a_fleet(ON_B, listed=(GOALS,)))
+
+
+def test_F6_2_the_status_of_a_source_stays_while_its_robots_shard_cannot_be_seen():
+    fleet = a_fleet(ON_B, listed=(GOALS,), statusReturn="Singleton")
+    source = fleet.index.source_of(key("r1").source_id)
+    assert source is not None
+    assert Singletons(fleet).plan(source) == Wait("the replica on shard b cannot be seen")
