@@ -275,6 +275,18 @@ def test_F3_5_drift_is_seen_also_where_the_kind_could_not_be_placed_when_a_leade
         assert world.specs() == {"robot-r1/dock": {"x": 1}}
 
 
+def test_F3_5_drift_is_seen_also_where_nobody_wanted_the_replica_when_a_leader_began() -> None:
+    with fleet(robots=1) as world:
+        world.kill()
+        world.cloud.set("dock", namespace="robot-r1", spec={"x": "theirs"})
+        world.lose_robots("r1")
+        world.start()
+        world.pass_time(60)
+        world.robots("r1")
+        world.agree()
+        assert world.specs() == {"robot-r1/dock": {"x": 1}}
+
+
 @pytest.mark.parametrize(("answer", "most"), [(INTERNAL_ERROR, 30), (FORBIDDEN, 4)], ids=["500", "403"])
 @pytest.mark.parametrize("verb", ["create", "patch", "delete"])
 def test_S10_a_write_that_fails_is_tried_again_with_waits_that_grow(verb: str, answer: Reply, most: int) -> None:

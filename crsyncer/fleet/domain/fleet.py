@@ -346,7 +346,10 @@ class Fleet:
             return self._keep(replace(row, admitted=old.admitted), kind)
         wanted = self.wanted(key)
         made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
-        is_admitted = made is None or made.stamp != row.marks.stamp or row.content == made.stamp or contains(raw, made)
+        if made is None:  # where nobody wants it, it is compared by its digest once somebody does
+            is_admitted = not self.listed.issuperset(Input) or wanted is not None
+        else:
+            is_admitted = made.stamp != row.marks.stamp or row.content == made.stamp or contains(raw, made)
         return self._keep(replace(row, admitted=row.content if is_admitted else ""), kind)
 
     def _keep(self, row: Row, kind: str) -> Change:
