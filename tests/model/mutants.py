@@ -6,7 +6,7 @@ from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
 from crsyncer.core.pair import compose, decide, decide_delivery, object_calls
 from crsyncer.core.reports.event_ring import EventRing
-from crsyncer.core.requests import answers
+from crsyncer.core.requests import answers, calls
 from crsyncer.core.watching import backoff
 from crsyncer.core.watching.queue import WorkQueue
 from crsyncer.engine.caching.cache import Cache
@@ -40,7 +40,7 @@ MUTANTS = (
     Mutant("a watch that resumed shows that a kind is back", HoldMachine._find_return,
            "yield from self._get(List(self._policy.upstream, AgentListReason.KIND_BACK))", "pass",
            noticed_by="S5_5a_a_deletion_behind_a_gateway_that_lost_its_way_is_held_until_a_human_releases_it"),
-    Mutant("a delete without the uid", object_calls.delete,
+    Mutant("a delete without the uid", calls.delete_options,
            '{"uid": uid, "resourceVersion": resource_version}', '{"resourceVersion": resource_version}',
            noticed_by="S4_1_a_status_of_an_object_that_was_replaced_while_offline_is_dropped"),
     Mutant("a status without the uid", object_calls.patch_status,

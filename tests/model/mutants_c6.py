@@ -1,7 +1,8 @@
 """Deliberate defects in what C6 promises: how copies are deleted, and what waits for that."""
 
 from crsyncer.console.screens import gather
-from crsyncer.core.pair import decide, decide_finalizer, finalizer_calls, object_calls, project
+from crsyncer.core.pair import decide, decide_finalizer, finalizer_calls, project
+from crsyncer.core.requests import calls
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.kinds.kinds import Kinds
 from crsyncer.engine.pairs import unseen_finalizers
@@ -14,7 +15,7 @@ from tests.model.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
-    Mutant("dependents of copies always go in the background", object_calls.delete,
+    Mutant("dependents of copies always go in the background", calls.delete_options,
            "propagation.capitalize()", '"Background"',
            noticed_by="C6_5_the_policy_says_what_becomes_of_a_copys_dependents"),
     Mutant("the policy overrides the annotation", decide._delete,
