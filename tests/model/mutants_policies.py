@@ -40,7 +40,7 @@ POLICY_PROMISES = (
         "if formers:",
         "if False:",
         "another projection",
-        "is not released",
+        "the copy of nothing",
     ),
     Mutant(
         "a kind whose projection was edited counts as a missing one",
