@@ -49,3 +49,20 @@ def test_robots_get_rights_for_their_own_reports_and_for_no_other_kind_of_the_fl
         if {SPEC_SOURCE, FILTER} & (crd["metadata"].get("annotations") or {}).keys()
     ]
     assert annotated == ["robotsyncstates"]
+
+
+def test_doctor_ends_with_11_where_the_cloud_is_silent_although_there_is_a_warning(tmp_path):
+    login = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    (tmp_path / "cloud.yaml").write_text(yaml.safe_dump(login))
+    (tmp_path / "cloud.yaml").chmod(0o666)
+    done = crsyncer("fleet", "doctor", "--cloud-kubeconfig", tmp_path / "cloud.yaml", "--json")
+    content = json.loads(done.stdout)
+    assert {each["name"]: each["state"] for each in content["checks"]}["kubeconfig"] == "warn"
+    assert (done.returncode, content["health"]) == (11, "offline")

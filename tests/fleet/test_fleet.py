@@ -434,3 +434,13 @@ def test_F9_6_a_replica_that_is_written_again_or_goes_is_another_for_its_robot_t
     assert fleet.object_shown(raw, KIND.resource).rewritten == {(text, "r1")}
     where = raw["metadata"]["namespace"], raw["metadata"]["name"]
     assert fleet.object_gone(KIND.resource, *where).rewritten == {(text, "r1")}
+
+
+def test_7_strips_of_one_kind_warn_of_each_other_and_of_what_cannot_be_read():
+    fleet = ready_fleet()
+    spec = {"group": "lab.example.com", "resource": "goals"}
+    fleet.strip_shown({"metadata": {"name": "a"}, "spec": {**spec, "remove": ["/spec/a"]}})
+    assert fleet.strip_warnings("a") == []
+    fleet.strip_shown({"metadata": {"name": "b"}, "spec": {**spec, "remove": 1}})
+    assert fleet.strip_warnings("a") == [f"other FieldStrips of {GOALS}: b; all of them act"]
+    assert fleet.strip_warnings("b")[0].startswith("FieldStrip b: spec.remove")

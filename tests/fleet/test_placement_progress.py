@@ -3,7 +3,10 @@
 import pytest
 
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.fleet.domain.rollout.decisions import Decided
+from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
+from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
+from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.values import RobotState
 from tests.fleet.made import placement
 from tests.fleet.rolled import APPLIED, NEW, OFFLINE, ONLINE, UNREPORTED, WRITTEN, Desk, T, decision
@@ -166,3 +169,20 @@ def test_nothing_is_known_of_a_robot_before_it_was_looked_at():
     desk.leave("r1")
     assert desk.step() == []
     assert desk.progress.decisions() == {}
+
+
+def test_F5_2_a_robot_that_is_left_with_replicas_stays_in_its_decision():
+    blocked = Decided(RobotState.BLOCKED, "2026-11-01T00:00:00Z", "s", "422: no")
+    stored = Decision("site", "all-0", "all", "uid-all", 0, {"r1": blocked, "r2": blocked})
+    progress = PlacementProgress(placement(), [stored])
+    progress.tell("r1", None, is_left=True)
+    progress.step(2e9, may_begin=True)
+    assert progress.decisions() == {0: {"r1": blocked}}
+    untried = RobotTally(1, 1, 0, 0, "s", acked=False, report=Report.UNREPORTED, ready=None)
+    progress.tell("r1", untried)
+    progress.step(2e9, may_begin=True)
+    assert progress.is_untried()
+    assert progress.decisions() == {0: {"r1": blocked}}
+    progress.tell("r1", None, is_left=True)
+    progress.tell("r1", None)
+    assert (progress.is_untried(), progress.decisions()) == (False, {0: {}})
