@@ -21,7 +21,10 @@ _LOG_LINES = 60
 
 
 # How fast a machine is says nothing of what is shown.
-settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("exploring", patient, derandomize=False)
+"""Other examples each time: `make nightly`."""
+settings.register_profile("patient", patient, derandomize=True)
 settings.load_profile("patient")
 
 

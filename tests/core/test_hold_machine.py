@@ -322,6 +322,6 @@ def test_S8_1_the_robots_crd_is_read_by_the_right_to_list(items):
     bench = Bench(upstream_side=Side.ROBOT)
     bench.delete(A)
     assert bench.next() == bench.ask
-    step = bench.next([SERVED, (200, {"items": items})])
+    step = bench.next([SERVED, (200, {"metadata": {"resourceVersion": "9"}, "items": items})])
     assert step == (ProveCluster() if items and items[0]["metadata"]["uid"] == "new" else DONE)
     assert bench.holds.kind_missing is (items is None)

@@ -264,7 +264,7 @@ def test_what_the_server_has_refused_is_blocked_until_it_is_something_else():
     wanted = world.fleet.wanted(key("r0"))
     assert wanted is not None
     assert isinstance(wanted.rendering, Rendering)
-    stamp = digest(sorted([[*key("r0"), wanted.rendering.stamp]]))
+    stamp = digest(sorted([[*key("r0").identity, wanted.rendering.stamp]]))
     error = {"robot": "r0", "source": "site/dock", "reason": "Refused", "message": "422: x is no text"}
     found = refused(world, stamp=stamp, errors=[error], errorCount=1)
     assert (found["writes"], found["counts"]["update"]) == ([], 0)

@@ -121,6 +121,7 @@ def test_F6_2_the_status_of_the_one_replica_is_copied_after_it_is_listed():
     assert found.sync() == ["all lists r1", "dock add"]
     assert found.status() == READY
     assert found.listed_by == {"all": [ENTRY]}
+    assert found.statuses.listing(SOURCE) == {"site/all"}
     found.replica("r1", DRIVING)
     assert found.sync() == ["dock add"]
     assert found.status() == DRIVING

@@ -65,7 +65,7 @@ class RobotProgress:
     unproven: str = ""
     """The stamp of what was begun last and never Ready; "": what the robot has was Ready, or it has nothing."""
     steady_since: float | None = None
-    """Since when all is written, acked and as `readyWhen` asks, and the robot not offline."""
+    """Since when all is written, acked and as `readyWhen` asks, and the robot not offline; None once it is Ready."""
     message: str = ""
     """Why it is Blocked."""
 
@@ -146,7 +146,7 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
         begun=begun if state in WRITTEN else Begun.NO,
         failed=state is RobotState.FAILED,
         unproven=unproven,
-        steady_since=steady_since,
+        steady_since=None if state is RobotState.READY else steady_since,
         message=old.message if is_untried else tally.message,
     )
 
@@ -173,7 +173,7 @@ def next_look(progress: RobotProgress, rollout: Rollout | None) -> float | None:
     times = []
     if progress.state is RobotState.IN_FLIGHT:
         times.append(progress.since + rollout.progress_deadline_seconds)
-    if progress.steady_since is not None and progress.state is not RobotState.READY:
+    if progress.steady_since is not None:
         times.append(progress.steady_since + rollout.min_ready_seconds)
     return min(times, default=None)
 
