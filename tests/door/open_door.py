@@ -113,6 +113,19 @@ class OpenDoor:
         assert done.returncode == 0, done.stderr
         return str(done.stdout)
 
+    def robot_kubeconfig(self, path: Path, *, token: str) -> Path:
+        """A kubeconfig of a robot, which leads to the door."""
+        cluster = {"server": f"https://localhost:{self.port}", "certificate-authority": str(self.ca)}
+        content = {
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+        }
+        path.write_text(json.dumps(content))
+        path.chmod(0o600)
+        return path
+
     def start(self) -> None:
         """Start HAProxy as the documents say."""
         command = [str(haproxy()), "-W", "-S", str(self.socket), "-f", str(self.directory / "haproxy.cfg")]

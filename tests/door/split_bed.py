@@ -47,14 +47,14 @@ class SplitBed:
         self.names = home / "names"
         self.names.write_text("\n".join(MOVING) + "\n")
 
-    async def start_agents(self, kubeconfig: Any) -> None:
+    async def start_agents(self) -> None:
         """Start the agents of all robots, which share a robot's API server."""
         for name in ROBOTS:
             folder = self.home / name
             folder.mkdir()
             self.agents[name] = AgentProcess(
                 folder,
-                cloud_kubeconfig=kubeconfig(folder / "cloud", self.door, self.root.cloud.robots[name].token),
+                cloud_kubeconfig=self.door.robot_kubeconfig(folder / "cloud", token=self.root.cloud.robots[name].token),
                 robot_kubeconfig=self.sandbox.robot.kubeconfig(folder / "robot"),
                 robot_name=name,
                 flags=("--namespace-map", f"robot-{name}=bay-{name}", "--require-confinement"),

@@ -1,7 +1,6 @@
 """Agents that reach their cloud through the door alone: as without it, whatever becomes of HAProxy."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -22,24 +21,6 @@ NAMES = ("r1", "r2")
 SECONDS = 90
 
 
-def kubeconfig(path: Path, door: OpenDoor, token: str) -> Path:
-    """A kubeconfig that leads to the door."""
-    content = {
-        "current-context": "c",
-        "clusters": [
-            {
-                "name": "c",
-                "cluster": {"server": f"https://localhost:{door.port}", "certificate-authority": str(door.ca)},
-            }
-        ],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {"token": token}}],
-    }
-    path.write_text(json.dumps(content))
-    path.chmod(0o600)
-    return path
-
-
 @pytest.fixture
 async def agents(
     audited: Audited, door: OpenDoor, sandbox: Sandbox, robot_api: Api, tmp_path: Path
@@ -53,7 +34,7 @@ async def agents(
         folder.mkdir()
         found[name] = AgentProcess(
             folder,
-            cloud_kubeconfig=kubeconfig(folder / "cloud", door, audited.cloud.robots[name].token),
+            cloud_kubeconfig=door.robot_kubeconfig(folder / "cloud", token=audited.cloud.robots[name].token),
             robot_kubeconfig=sandbox.robot.kubeconfig(folder / "robot"),
             robot_name=name,
             flags=("--namespace-map", f"robot-{name}=bay-{name}", "--require-confinement"),

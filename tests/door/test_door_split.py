@@ -15,7 +15,6 @@ from tests.api import Api
 from tests.door.conftest import Audited
 from tests.door.open_door import Kept, OpenDoor, Watch
 from tests.door.split_bed import MOVING, SECONDS, STAYING, SplitBed, StatusWriter
-from tests.door.test_agents_behind_a_door import kubeconfig
 from tests.system.confined import KINDS, ROBOTS, at, thing, where
 
 
@@ -26,7 +25,7 @@ async def bed(audited: Audited, sandbox: Sandbox, robot_api: Api, tmp_path: Path
         await robot_api.apply_crd(KINDS[plural])
     bed = SplitBed(tmp_path, audited, sandbox)
     try:
-        await bed.start_agents(kubeconfig)
+        await bed.start_agents()
         yield bed
     finally:
         await bed.close()
