@@ -3,6 +3,7 @@
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.pair import object_calls
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.caching.confinement import is_remapped
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutant import Mutant
@@ -30,7 +31,7 @@ MUTANTS = (
     Mutant("another map is none of a hold's business", Kind.__init__,
            "if remapped:", "if False:",
            noticed_by="S8_3_another_map_deletes_and_overwrites_no_copy_before_a_human_says_so"),
-    Mutant("another map goes unnoticed", Cache.is_remapped,
-           "(self._store.get_meta(name) or []) == wanted", "True",
+    Mutant("another map goes unnoticed", is_remapped,
+           "(store.get_meta(name) or []) == wanted", "True",
            noticed_by="S8_3_another_map_deletes_and_overwrites_no_copy_before_a_human_says_so"),
 )

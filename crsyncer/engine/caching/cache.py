@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from crsyncer.agent_ports import Store
 from crsyncer.core.content.object_content import key_of, touched
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.kinds.namespaces import meta_name
 from crsyncer.core.model import (
     Cursor,
     FinalizerRow,
@@ -31,6 +30,8 @@ from crsyncer.core.watching.watch import newer
 from crsyncer.engine.caching.copies import Copies
 from crsyncer.engine.caching.related_ports import Originals
 from crsyncer.engine.pairs.generations import with_generation
+
+Row = TypeVar("Row", FinalizerRow, Pending, Record, Tombstone)
 
 
 class Cache:
@@ -72,29 +73,6 @@ class Cache:
         """Whose copies downstream's objects are; None: of the object of their name."""
         if policy.shape.marks is not None or any(view.called for view in self.views[policy.downstream].values()):
             self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
-
-    def is_remapped(self) -> bool:
-        """Whether copies are known that were made by another namespace map. The map of now is remembered."""
-        name, wanted = meta_name(self._resource), self.policy.namespaces.written
-        if not self.policy.namespaced or (self._store.get_meta(name) or []) == wanted:
-            return False
-        self._store.put_meta(name, wanted)
-        return any((*self.views.values(), self.records, self.cursors))
-
-    def confine(self) -> None:
-        """Forget the objects of namespaces that are not synced, where no status waits: no event shows them any more.
-
-        The cursors of other namespaces are forgotten, too: they would be older than the objects seen from now on.
-        """
-        namespaces = self.policy.places
-        for side, namespace in [place for place in self.cursors if place[1] not in self.policy.places_on(place[0])]:
-            self.set_cursor(side, namespace, None)
-        for key, row in list(self.finalizers.items()):
-            if "" not in namespaces and key.namespace not in namespaces and not row.since:
-                self.set_finalizer(key, replace(row, since=self._clock()))  # nobody is to wait for us there
-        for side in Side if "" not in namespaces else ():
-            for key in [key for key in self.views[side] if key.namespace not in namespaces and key not in self.pending]:
-                self.forget(side, key)
 
     # Names
 
@@ -201,10 +179,9 @@ class Cache:
         record = self.record(key)
         return record if record.upstream_uid == upstream_uid else Record(upstream_uid=upstream_uid)
 
-    def remember(self, key: Key, record: Record) -> None:
-        """Replace the record of a pair."""
-        if record != self.records.get(key):
-            self.records[key] = record
+    def remember(self, key: Key, record: Record | None) -> None:
+        """Replace the record of a pair; None: forget it."""
+        if _replaced(self.records, key, record):
             self._store.put_record(self._resource, key, record)
 
     def known_keys(self) -> set[Key]:
@@ -287,12 +264,8 @@ class Cache:
 
     def add_tombstone(self, key: Key, tombstone: Tombstone | None) -> None:
         """Record upstream's deletion; None: it has been carried out."""
-        if tombstone != self.tombstones.get(key):
+        if _replaced(self.tombstones, key, tombstone):
             self._store.put_tombstone(self._resource, key, tombstone)
-            if tombstone is None:
-                del self.tombstones[key]
-            else:
-                self.tombstones[key] = tombstone
 
     def tidy(self, key: Key) -> None:
         """Forget a pair that is absent on both sides."""
@@ -304,27 +277,17 @@ class Cache:
         self.departed.discard(key)
         self.add_tombstone(key, None)
         self.set_pending(key, None)
-        if self.records.pop(key, None) is not None:
-            self._store.put_record(self._resource, key, None)
+        self.remember(key, None)
 
     def set_pending(self, key: Key, row: Pending | None) -> None:
         """Set or remove the outbox row of an object."""
-        if row is None:
-            if self.pending.pop(key, None) is None:
-                return
-        else:
-            self.pending[key] = row
-        self._store.put_pending(self._resource, key, row)
+        if _replaced(self.pending, key, row):
+            self._store.put_pending(self._resource, key, row)
 
     def set_finalizer(self, key: Key, row: FinalizerRow | None) -> None:
         """Set or remove the outbox row of an object's finalizer."""
-        if row == self.finalizers.get(key):
-            return
-        if row is None:
-            del self.finalizers[key]
-        else:
-            self.finalizers[key] = row
-        self._store.put_finalizer(self._resource, key, row)
+        if _replaced(self.finalizers, key, row):
+            self._store.put_finalizer(self._resource, key, row)
 
     def mark_finalized(self, key: Key, uid: str, *, finalized: bool) -> None:
         """Our patch has put the finalizer on an upstream object, or removed it: it is not sent twice."""
@@ -408,3 +371,14 @@ class Cache:
             new = with_generation(record, upstream, view, self.policy)
             if new is not record:
                 self.remember(key, new)
+
+
+def _replaced(rows: dict[Key, Row], key: Key, row: Row | None) -> bool:
+    """Set a row, or (None) remove it; whether that changes anything."""
+    if row == rows.get(key):
+        return False
+    if row is None:
+        del rows[key]
+    else:
+        rows[key] = row
+    return True

@@ -19,6 +19,7 @@ from crsyncer.core.requests.calls import Call, discovery
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import EventType, ListReason
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.caching.confinement import confine, is_remapped
 from crsyncer.engine.caching.informer import Informer
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
@@ -42,9 +43,9 @@ class Kind:
 
     def __init__(self, policy: KindPolicy, *, context: EngineContext, loaded: Loaded) -> None:
         self.policy = policy
+        remapped = is_remapped(policy, loaded, context.store)
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
-        remapped = self.cache.is_remapped()
-        self.cache.confine()
+        confine(self.cache, now=context.clock())
         self._context = context
         endpoint = policy.endpoint(policy.upstream)
         self._discovery = discovery(endpoint.group, endpoint.version)
