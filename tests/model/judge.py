@@ -37,7 +37,9 @@ class Object:
     where: Where
     born: float
     left: bool = False
-    """It was deleted or began to be, its labels were changed, or an edited projection means another kind."""
+    """It was deleted or began to be, or its labels were changed."""
+    meant: float = -math.inf
+    """Since when its kind of the cloud is the one that the projection means (C1.7); inf: it means another one."""
     removed: float | None = None
     lost: tuple[float, int] | None = None
     """A restore or a rebuild took it away: when, and the revision up to which the past is the same."""
@@ -189,13 +191,16 @@ class Judge:
                 former, each.followed = each.followed, row.policy
                 each.heard = min(each.heard + 1, each.edits)
                 if former is not None and former.upstream is Side.CLOUD:
-                    self._out_of_sight(former.in_cloud.resource, but=row.policy.in_cloud.resource)
+                    self._project(former.in_cloud.resource, to=row.policy.in_cloud.resource)
             each.heard = max(each.heard, each.listed)
 
-    def _out_of_sight(self, resource: str, *, but: str) -> None:
+    def _project(self, resource: str, *, to: str) -> None:
         """The agent looks for originals of another kind of the cloud: what those of this one have copies of goes."""
-        for known in self._objects.values() if resource != but else ():
-            known.left |= known.side is Side.CLOUD and known.resource == resource
+        for known in self._objects.values() if resource != to else ():
+            if known.side is Side.CLOUD and known.resource == resource:
+                known.meant = math.inf
+            elif known.side is Side.CLOUD and known.resource == to and known.meant == math.inf:
+                known.meant = self.world.clock.now
 
     # What the agent does
 
@@ -251,7 +256,7 @@ class Judge:
         if self.world.settings != self._settings:
             self._settings, self._configured = self.world.settings, write.time
         since = max(self._configured, self._referred if self._is_related(original) else -1.0)
-        if there and not original.left and since < self._objects[uid].born:
+        if there and not original.left and original.meant < math.inf and since < self._objects[uid].born:
             self._say(write, f"its original {of} is there, and always was (S5)")
 
     def is_unknowable(self, uid: str) -> bool:
@@ -321,7 +326,8 @@ class Judge:
                 known = math.inf if self.forgot else reported
                 if any(each.is_successor_of(copy, by=known) for each in map(self._objects.__getitem__, copies)):
                     continue  # it is what an edited projection left behind, and nobody's copy any more (C1.7)
-                late = (now if copy.removed is None else copy.removed) - reported > _QUIET_SECONDS
+                seen = max(reported, original.meant)
+                late = (now if copy.removed is None else copy.removed) - seen > _QUIET_SECONDS
                 sent = self._writes.get(of, -1.0) >= reported
                 if late and not sent and not self._shows(original, status, reported=reported):
                     yield f"the status {status} of {copy.where} has never reached its original (S4.1)"

@@ -126,3 +126,35 @@ def test_S4_1_a_status_is_owed_to_an_original_of_the_kind_that_is_meant() -> Non
     unsent = Mutant("nothing is sent", decide._status, "send if fresh or lost or late", "None if True", noticed_by="")
     with unsent.alive(), pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
         lose_sight(edited=False)
+
+
+def regain_sight(defect: AbstractContextManager[None]) -> None:
+    """A copy is held and reports something while another kind of the cloud is meant; then its own is meant again."""
+    with World(kinds={"goals": {"source": "cloud"}}) as world, defect:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.order("hold", resource="goals")
+        apply_policy(world.robot, projection={"group": FLEET, "resource": "jobs", "kind": "Job"})
+        world.cloud.create("b", kind=f"jobs.{FLEET}", spec={"x": 2})
+        world.pass_time(60)
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(60)
+        assert set(world.robot.objects()) == {"a", "b"}
+        assert "status" not in world.cloud.objects()["a"]
+        apply_policy(world.robot)
+        world.pass_time(5)
+        world.order("release", id=world.status()["holds"][0]["id"])
+        world.pass_time(60)
+        assert set(world.robot.objects()) == {"a"}
+        assert world.status()["health"] == "healthy"
+
+
+def test_C1_7_a_status_is_owed_to_an_original_of_a_kind_that_is_meant_again() -> None:
+    regain_sight(nullcontext())
+    unsent = Mutant("nothing is sent", decide._status, "send if fresh or lost or late", "None if True", noticed_by="")
+    with pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
+        regain_sight(unsent.alive())
