@@ -201,6 +201,18 @@ def test_F2_4_a_create_only_replica_changes_its_marks_alone() -> None:
         assert marks(world.replicas()["robot-r1/dock"])["placement"] == world.placement("q")["metadata"]["uid"]
 
 
+def test_F2_4_a_new_placement_whose_rollout_cannot_begin_a_robot_takes_over_its_replicas() -> None:
+    unknown = {"path": "/spec/number", "property": {"name": "number", "type": "integer"}}
+    with fleet(robots=1) as world:
+        world.place(
+            "q", overrides=[{"robotSelector": {}, "steps": [unknown]}], readyWhen="true", rollout={"maxConcurrency": 1}
+        )
+        world.unplace("p")
+        world.agree()
+        assert set(world.cloud.objects(PLACEMENTS)) == {"q"}
+        assert marks(world.replicas()["robot-r1/dock"])["placement"] == world.placement("q")["metadata"]["uid"]
+
+
 def test_F2_4_two_targets_of_one_source_are_two_replicas() -> None:
     with fleet(robots=1) as world:
         world.place("q", target="Same")

@@ -275,8 +275,9 @@ class Placements:
                 self._returned.acked_changed(text, robot)
         desk.robots, desk.changed = set(selected), set()
         self._replicas.open(text, desk.progress.step(now, may_begin=self._shards.may_begin(selected)))
-        looked_at = changed if desk.is_open else selected
-        self._replicas.open(text, [robot for robot in looked_at if self.may_write(text, robot)])
+        opened = [robot for robot in changed if self.may_write(text, robot)]
+        is_new = placement.finalized and not desk.is_open  # marks change then, also where a robot's turn never comes
+        self._replicas.open(text, selected if is_new else opened)
         desk.is_open = placement.finalized
 
     def _tally(self, placement: Placement, robot: str) -> RobotTally:
