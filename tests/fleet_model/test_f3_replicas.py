@@ -275,6 +275,17 @@ def test_F3_5_drift_is_seen_also_where_the_kind_could_not_be_placed_when_a_leade
         assert world.specs() == {"robot-r1/dock": {"x": 1}}
 
 
+@pytest.mark.parametrize("part", ["/robotplacements", "/robots", "/configmaps"])
+def test_F3_5_drift_is_seen_also_where_a_new_leader_lists_an_input_late(part: str) -> None:
+    with fleet(robots=1) as world:
+        world.kill()
+        world.cloud.set("dock", namespace="robot-r1", spec={"x": "theirs"})
+        world.inject(INTERNAL_ERROR, verb="list", part=part, times=2)
+        world.start()
+        world.agree()
+        assert world.specs() == {"robot-r1/dock": {"x": 1}}
+
+
 def test_F3_5_drift_is_seen_also_where_nobody_wanted_the_replica_when_a_leader_began() -> None:
     with fleet(robots=1) as world:
         world.kill()

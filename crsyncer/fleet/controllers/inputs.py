@@ -119,6 +119,11 @@ class Inputs:
             await self.connection.down.wait()
             self.intake.shard_changed(self.shard)
 
+    async def inputs_listed(self) -> None:
+        """Return once all inputs are listed: before, nothing is known to be wanted."""
+        while not self.state.fleet.listed.issuperset(Input):
+            await self._news.wait()
+
     async def sources_shown(self, resource: str) -> None:
         """Return once the sources of a kind were shown, or it is known that there are none."""
         while resource not in self._shown and (resource in self._watched or not self.kinds.are_listed):
@@ -203,10 +208,11 @@ class Inputs:
         self._watched[kind.resource] = _Watched(collection, task)
 
     async def _run_kind(self, kind: PlacedKind, collection: Collection, handlers: Handlers) -> None:
-        """List the sources of a kind, then list and watch all of it: what a replica must contain is known before it.
+        """List the sources of a kind after the inputs, then list and watch all of it.
 
         So it shows at once whether a replica has drifted while nobody led (F3.5).
         """
+        await (self.root or self).inputs_listed()
         if self.root is not None:
             await self.root.sources_shown(kind.resource)
         elif not collection.selector:
@@ -267,6 +273,7 @@ class Inputs:
                 handlers.gone(key)  # it went while nobody was looking
             before.clear()
             handlers.listed()
+            self._tell()
             if informer.freshness is Freshness.CONFIRMED:
                 self.intake.confirmed(at(self.shard, name))
             self._listed_again(name)

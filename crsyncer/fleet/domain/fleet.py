@@ -347,7 +347,7 @@ class Fleet:
         wanted = self.wanted(key)
         made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
         if made is None:  # where nobody wants it, it is compared by its digest once somebody does
-            is_admitted = not self.listed.issuperset(Input) or wanted is not None
+            is_admitted = wanted is not None
         else:
             is_admitted = made.stamp != row.marks.stamp or row.content == made.stamp or contains(raw, made)
         return self._keep(replace(row, admitted=row.content if is_admitted else ""), kind)
