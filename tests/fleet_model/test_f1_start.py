@@ -20,18 +20,21 @@ INPUTS = {
 
 @pytest.mark.parametrize("answer", [FORBIDDEN, Fate.LOST], ids=["403", "no answer"])
 @pytest.mark.parametrize("part", INPUTS.values(), ids=INPUTS)
-def test_F1_1_without_a_list_of_an_input_a_new_leader_writes_no_replica(part: str, answer: Reply | Fate) -> None:
+def test_F1_1_without_a_list_of_an_input_a_new_leader_writes_neither_replicas_nor_strips(
+    part: str, answer: Reply | Fate
+) -> None:
     with fleet() as world:
         world.kill("a")
         world.lose_robots("r3")
         world.cloud.set("dock", spec={"x": 2})
         world.source("lift")
+        world.strip("s", "/spec/text")
         rule = world.inject(answer, part=part, times=1_000_000, seconds=150)
         world.start("a")
         began = world.clock.now
         world.pass_time(145)
         assert rule.met
-        assert world.written(began, resource="goals") == []
+        assert [*world.written(began, resource="goals"), *world.written(began, resource="fieldstrips")] == []
         world.agree()
         assert world.specs()["robot-r1/dock"] == {"x": 2}
 

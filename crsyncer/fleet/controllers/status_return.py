@@ -13,7 +13,7 @@ from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import FleetState, Work
 from crsyncer.fleet.domain import fleet_calls
-from crsyncer.fleet.domain.change import Change
+from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, STRIPS, objects_of
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Drop, Put
@@ -290,6 +290,9 @@ class StatusReturn:
         is_strip = job.resource == STRIPS.resource
         collection, known = (STRIPS, self._strips) if is_strip else (COLLECTORS, self._collectors)
         if (found := known.get(name)) is None:
+            return
+        if not self._state.fleet.listed.issuperset(Input):
+            self._dispatcher.later(job, _SOON_SECONDS)
             return
         field, texts = (
             ("warnings", self._state.fleet.strip_warnings(name))
