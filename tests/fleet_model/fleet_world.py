@@ -184,6 +184,7 @@ class FleetWorld:
                 for task in tasks:
                     task.cancel()  # what cleans up may wait once more
                 self.clock.run(asyncio.wait(tasks, timeout=0.001))
+            _ = process.ended  # it may have ended by itself meanwhile: that is no trouble
 
     def kill_after(self, messages: int, name: str = "a") -> None:
         """Kill it after it has sent or received so many more messages."""

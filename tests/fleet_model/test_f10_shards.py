@@ -152,6 +152,7 @@ def test_F5_2_what_is_lost_on_other_shards_is_not_held_because_one_was_restored(
 def test_F10_2_G7_1_a_label_alone_moves_nothing() -> None:
     with sharded() as fleet:
         fleet.move("rb", "c")
+        fleet.world.pass_time(1)
         began = fleet.world.clock.now
         fleet.world.cloud.set("dock", spec=NEW)
         fleet.world.pass_time(200)

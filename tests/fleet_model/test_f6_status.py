@@ -28,6 +28,7 @@ def test_F6_3_nothing_is_written_while_the_finalizer_cannot_be_stored() -> None:
     with fleet(robots=2) as world:
         world.inject(INTERNAL_ERROR, verb="patch", part="/robotplacements", times=1000, seconds=60)
         world.cloud.finalize("p", kind=PLACEMENTS)
+        world.pass_time(1)
         began = world.clock.now
         world.cloud.set("dock", spec={"x": 2})
         world.pass_time(55)
