@@ -121,7 +121,8 @@ def placed(fleet: Fleet, robot: str = "r1", version: int = 1, **options: Any) ->
 
 
 def decided(fleet: Fleet, robot: str = "r1", removal: Removal = Removal.NOW, **options: Any) -> Any:
-    return fleet.decide(key(robot, **options), removal=removal)
+    place = key(robot, **options)
+    return fleet.decide(place, fleet.wanted(place), removal=removal)
 
 
 def patched(raw: Json, operations: Any) -> Json:

@@ -24,6 +24,7 @@ def test_F6_3_a_decision_is_read_as_it_was_written():
     assert body["robots"][0] == {"name": "r1", "state": "Stamped", "since": SINCE}
     assert "ownerReferences" not in body["metadata"]
     assert decision_of(body) == Decision("site", "all-3", "all", "uid-all", 3, robots)
+    assert decision_of(body).text == "site/all"
 
 
 @pytest.mark.parametrize("name", ["other-3", "all", "all-x", "all-²"])

@@ -198,7 +198,7 @@ def test_F7_1_a_template_that_is_edited_is_seen():
     assert source.placement == "all"
     wanted = found.fleet.wanted(place)
     assert wanted is not None
-    body = found.fleet.decide(place, removal=None).body | {"status": {"x": 2}}  # type: ignore[arg-type, union-attr]
+    body = found.fleet.decide(place, wanted, removal=None).body | {"status": {"x": 2}}  # type: ignore[arg-type, union-attr]
     body["metadata"] |= {"uid": "u", "resourceVersion": "1"}
     found.show(place, body)
     assert found.statuses.ready("site/all", "r1") is False

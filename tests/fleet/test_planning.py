@@ -178,7 +178,7 @@ def carry_out(world: World, each: ReplicaKey) -> tuple[str, str, str] | None:
     """Decide about a replica as the controller does, and do it; verb, namespace and name of what was done."""
     fleet = world.fleet
     wanted, row = fleet.wanted(each), fleet.rows.get(each)
-    match fleet.decide(each, removal=world.losses.removal(each, world.now)):
+    match fleet.decide(each, wanted, removal=world.losses.removal(each, world.now)):
         case Create(body):
             assert wanted is not None
             place = wanted.namespace, wanted.name

@@ -70,7 +70,7 @@ def show(fleet: Fleet, each: ReplicaKey, **metadata):
 
 
 def decided(fleet: Fleet, each: ReplicaKey, removal: Removal = Removal.NOW) -> ReplicaPlan:
-    return fleet.decide(each, removal=removal)
+    return fleet.decide(each, fleet.wanted(each), removal=removal)
 
 
 def test_a_kind_of_the_root_has_its_own_name_and_that_of_a_shard_another():

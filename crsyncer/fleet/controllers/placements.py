@@ -109,7 +109,7 @@ class Placements:
             return
         decision = self._decisions[key] = decision_of(raw)
         self._releases[key] = (raw["metadata"].get("annotations") or {}).get(RELEASE, "")
-        text = f"{decision.namespace}/{decision.placement}"
+        text = decision.text
         placement = self._state.fleet.index.placements.get(text)
         if placement is None or placement.uid != decision.placement_uid:
             self._soon("")
@@ -122,16 +122,15 @@ class Placements:
         decision = self._decisions.pop(key)
         self._releases.pop(key, None)
         self._own.gone(key)
-        text = f"{decision.namespace}/{decision.placement}"
-        if (desk := self._desks.get(text)) is not None and desk.uid == decision.placement_uid:
+        if (desk := self._desks.get(decision.text)) is not None and desk.uid == decision.placement_uid:
             desk.progress.stored(decision.number, None)
-            self._soon(text)
+            self._soon(decision.text)
 
     def rewound(self) -> None:
         """The cloud was restored or is another one: no Decision counts as stored until it is shown again (F6.3)."""
         self._own.rewound()
         for decision in self._decisions.values():
-            desk = self._desks.get(f"{decision.namespace}/{decision.placement}")
+            desk = self._desks.get(decision.text)
             if desk is not None and desk.uid == decision.placement_uid:
                 desk.progress.stored(decision.number, None)
 
@@ -238,7 +237,7 @@ class Placements:
 
     def _desk(self, placement: Placement) -> _Desk:
         """What is known of a placement; for a new leader what the stored Decisions say."""
-        named = [each for each in self._decisions.values() if (each.namespace, each.placement) == _place(placement)]
+        named = [each for each in self._decisions.values() if each.text == placement.text]
         taken = {each.number for each in named if each.placement_uid != placement.uid}
         desk = self._desks.get(placement.text)
         if desk is None:
@@ -397,7 +396,3 @@ class Placements:
 
 def _job(text: str) -> Job[Work]:
     return Job(PLACEMENTS.resource, WORK, text)
-
-
-def _place(placement: Placement) -> tuple[str, str]:
-    return placement.namespace, placement.name

@@ -155,7 +155,7 @@ class Replicas:
         wanted = fleet.wanted(key)
         removal = Removal.UNKNOWN if wanted is not None else losses.removal(key, self._state.now)
         may_write = wanted is None or self._may_write(wanted.placement.text, key.robot)
-        return wanted, fleet.decide_wanted(key, wanted, removal=removal, may_write=may_write)
+        return wanted, fleet.decide(key, wanted, removal=removal, may_write=may_write)
 
     def _look(self, key: ReplicaKey) -> None:
         """Note what a replica needs, and queue its write."""

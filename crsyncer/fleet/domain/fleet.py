@@ -96,14 +96,10 @@ class Fleet:
             rendering = replace(rendering, message=UNSHOWN)
         return Wanted(source, key.source_id, key.robot, placement, kind, namespace, name, strategy, rendering)
 
-    def decide(self, key: ReplicaKey, *, removal: Removal, may_write: bool = True) -> ReplicaPlan:
-        """What must be done about one replica now."""
-        return self.decide_wanted(key, self.wanted(key), removal=removal, may_write=may_write)
-
-    def decide_wanted(
+    def decide(
         self, key: ReplicaKey, wanted: Wanted | None, *, removal: Removal, may_write: bool = True
     ) -> ReplicaPlan:
-        """The same where it is known what is wanted."""
+        """What must be done about one replica now, of which `wanted` shall be there."""
         row, ready = self.rows.get(key), self.is_ready(key.kind)
         if wanted is not None and (problem := self.misplaced(key)) is not None:
             return problem
@@ -346,9 +342,8 @@ class Fleet:
             return self._keep(replace(row, admitted=old.admitted), kind)
         wanted = self.wanted(key)
         made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
-        if made is None:  # where nobody wants it, it is compared by its digest once somebody does
-            is_admitted = wanted is not None
-        else:
+        is_admitted = wanted is not None  # where nobody wants it, it is compared by its digest once somebody does
+        if made is not None:
             is_admitted = made.stamp != row.marks.stamp or row.content == made.stamp or contains(raw, made)
         return self._keep(replace(row, admitted=row.content if is_admitted else ""), kind)
 

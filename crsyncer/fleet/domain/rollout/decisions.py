@@ -35,6 +35,11 @@ class Decision:
     """The N of its name; -1: its name is not PLACEMENT-N."""
     robots: Mapping[str, Decided] = field(default_factory=dict)
 
+    @property
+    def text(self) -> str:
+        """Its placement, as NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.placement}"
+
 
 def decision_of(raw: Json) -> Decision:
     """A Decision. Robots that are not said soundly are left out: they are decided anew."""

@@ -50,9 +50,9 @@ def planned(fleet: Fleet, losses: Losses, key: ReplicaKey, *, now: float) -> Pla
     for name in {Input.ROBOTS, Input.PLACEMENTS, key.resource} - fleet.dead:
         losses.served(name, is_served=True, now=later)
     removal = losses.removal(key, later)
-    if removal is Removal.HELD:
-        return Planned(fleet.decide(key, removal=losses.manner(key)), is_held=True)
-    return Planned(fleet.decide(key, removal=removal))
+    is_held = removal is Removal.HELD
+    plan = fleet.decide(key, fleet.wanted(key), removal=losses.manner(key) if is_held else removal)
+    return Planned(plan, is_held=is_held)
 
 
 def _marked(fleet: Fleet, row: Row | None) -> Placement | None:

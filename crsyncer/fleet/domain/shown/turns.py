@@ -83,7 +83,7 @@ class Turns:
         for key in fleet.index.keys(placement.text, robots=[robot]):
             wanted = fleet.wanted(key)
             if wanted is not None and wanted.placement is placement:
-                plan = fleet.decide_wanted(key, wanted, removal=Removal.UNKNOWN)
+                plan = fleet.decide(key, wanted, removal=Removal.UNKNOWN)
                 seats.put(key, seat_of(key, wanted, fleet.rows.get(key), plan, None))
         total = seats.total(placement.text, robot)
         is_known = self._reports.knows_placement(robot, placement.uid)
