@@ -147,7 +147,7 @@ def replica(**fields: object) -> Json:
 
 def test_an_explanation_names_verdict_reason_and_rule():
     content: Json = {"placement": {"namespace": "site", "name": "nav", "uid": "u"}, "robot": "r1", "selected": True}
-    content |= {"state": "Ready", "replicas": [replica()]}
+    content |= {"robotKnown": True, "state": "Ready", "replicas": [replica()]}
     assert explained(content).splitlines() == [
         "RobotPlacement site/nav selects robot r1, which is Ready.",
         "",
