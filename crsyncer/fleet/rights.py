@@ -6,11 +6,13 @@ Nobody is given the right to write placements, FieldStrips or properties: who ha
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.core.requests.calls import CRD_COLLECTION, SYNC_POLICIES
 from crsyncer.fleet.domain.lease import LEASE
 from crsyncer.fleet.domain.values import GROUP, PROPERTIES_NAMESPACE, PlacedKind
 
 _READ = ("get", "list", "watch")
+_AT_SHARDS = (CRD_COLLECTION.plural, SYNC_POLICIES.plural, ROBOT_SYNC_STATES.plural, "namespaces")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,12 @@ def own_rights(*, controller_namespace: str, robots: str) -> tuple[Right, ...]:
         lease,
         replace(lease, verbs=("create",), names=()),  # RBAC does not know the name of what is created
     )
+
+
+def shard_rights(kinds: Iterable[PlacedKind]) -> Iterator[Right]:
+    """The rights at a shard beside the root, which has kinds, replicas and reports alone (F10.2)."""
+    yield from (each for each in own_rights(controller_namespace="", robots="") if each.resource in _AT_SHARDS)
+    yield from kind_rights(replace(kind, has_status=False) for kind in kinds)
 
 
 def kind_rights(kinds: Iterable[PlacedKind]) -> Iterator[Right]:

@@ -1,5 +1,6 @@
 """What `crsyncer fleet doctor` says of a fleet, judged from values."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -7,14 +8,17 @@ import pytest
 
 from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.fleet_checks import judge_crd, judge_fleet, judge_leader, judge_rights
+from crsyncer.cli.fleet.shard_checks import ShardSeen, judge_labels, judge_shard
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, is_built_in
 from crsyncer.console.set_up.doctor_report import Check, Mark
+from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.rollout.decisions import decision_of
-from crsyncer.fleet.domain.rollout.reports import Reports
-from crsyncer.fleet.domain.shown.fleet_facts import Leader
-from crsyncer.fleet.domain.values import Verdict
+from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.shown.fleet_facts import Leader, Reported
+from crsyncer.fleet.domain.values import Robot, Verdict
+from crsyncer.fleet.rights import shard_rights
 from tests.fleet.lossy import World
 from tests.fleet.made import GOALS, KIND, goal, goal_id, raw_placement, raw_robot
 
@@ -22,11 +26,14 @@ NOW = 1_800_000_000.0
 ALL: Any = {"robotSelectors": [{}]}
 
 
-def judged(world: World, *, reports: Reports | None = None, settings: Any = (), **options: Any) -> dict[str, Check]:
+def judged(world: World, *, settings: Any = (), **options: Any) -> dict[str, Check]:
     fields = {name: options.pop(name) for name in ("decisions", "marked", "acted", "failures") if name in options}
     found = WholeFleet(FleetSettings(**dict(settings)), world.fleet, world.losses, NOW, **fields)
-    options = {"has_properties": True, "expressions": "", "problems": {}, **options}
-    checks = [*judge_fleet(found, reports or Reports(robots_namespace="default"), **options)]
+    options = {"has_properties": True, "expressions": "", "problems": {}, "reports": {}, **options}
+    return by_name(judge_fleet(found, **options))
+
+
+def by_name(checks: Iterable[Check]) -> dict[str, Check]:
     return {f"{each.name} {each.resource}".strip(): each for each in checks}
 
 
@@ -49,16 +56,10 @@ def test_a_robot_whose_name_is_none_is_named():
 
 
 def test_F9_1_robots_that_are_silent_for_a_day_are_named():
-    world, reports = World(robots=8), Reports(robots_namespace="default")
-    for number in range(8):
-        marks: Any = {"labels": {"cloudrobotics.com/robot-name": f"r{number}"}} | {
-            "annotations": {"crsyncer.cloudrobotics.com/robot": f"r{number}"}
-        }
-        metadata = {"name": f"r{number}", "namespace": "default", "uid": "u"} | {
-            "creationTimestamp": f"2027-01-{15 if number == 7 else 7 + number:02}T00:00:00Z"
-        }
-        reports.shown({"metadata": metadata | marks, "spec": {"beat": 1}}, now=NOW)
-    check = judged(world, reports=reports)["reports"]
+    days = {f"r{number}": 8 - number for number in range(7)} | {"r7": 0.5}
+    reports = {name: Reported(Report.OFFLINE, NOW - 86400 * each) for name, each in days.items()}
+    reports["r8"] = Reported(None)
+    check = judged(World(robots=9), reports=reports)["reports"]
     assert (check.state, check.message) == (*(Mark.WARN, "offline for more than a day: r0, r1, r2, r3, r4 and 2 more"),)
 
 
@@ -174,3 +175,52 @@ def test_F7_a_placement_with_a_bad_expression_is_a_failure():
     wrong = {"type": "Collected", "status": "False", "reason": "CollectorMissing", "message": "there is none"}
     check = judged(World({**raw, "status": {"conditions": [wrong]}}, robots=1))["placement site/all"]
     assert (check.state, check.message) == (Mark.FAIL, "CollectorMissing: there is none")
+
+
+def test_F10_2_a_shard_answers_serves_the_placed_kinds_and_gives_the_rights():
+    goal_rights = {"get": True, "patch": True}
+    seen = ShardSeen(kinds=[KIND], reports=crd(), rights={GOALS: goal_rights})
+    good = by_name(judge_shard("b", seen, reports=crd()))
+    assert {name: each.state for name, each in good.items()} == {
+        "shard b": Mark.OK, "crd b/a.b": Mark.OK, f"kind b/{GOALS}": Mark.OK, f"permissions b/{GOALS}": Mark.OK,
+    }  # fmt: skip
+    missing = replace(KIND, verdict=Verdict.NOT_SERVED, message="it is not served")
+    seen = ShardSeen(kinds=[missing], rights={GOALS: {"get": True, "patch": False}})
+    bad = by_name(judge_shard("b", seen, reports=crd()))
+    assert {name: each.message for name, each in bad.items() if each.state is Mark.FAIL} == {
+        "crd b/a.b": "is not installed",
+        f"kind b/{GOALS}": "NotServed: it is not served",
+        f"permissions b/{GOALS}": "may not patch",
+    }
+
+
+def test_F10_2_only_replicas_at_the_root_are_counted_and_that_is_said():
+    world = World(robots=2)
+    world.fleet.unread.add("b")
+    assert judged(world)[f"kind {GOALS}"].message == "1 source selected, 2 replicas at the root"
+
+
+def test_a_shard_that_cannot_be_read_is_one_failure_and_degrades():
+    [check] = judge_shard("b", SyncError("connection refused"), reports=crd())
+    assert (check.state, check.health, check.message) == (
+        Mark.FAIL,
+        "degraded",
+        "it cannot be read: connection refused",
+    )
+    assert "--shard right?" in check.hint
+
+
+def test_F10_2_labels_that_name_no_known_shard_are_told_by_shard():
+    robots = [Robot("r0", "u"), *(Robot(f"r{each}", "u", {SHARD_LABEL: "bcc"[each - 1]}) for each in (1, 2, 3))]
+    [check] = judge_labels(robots, ["b"])
+    assert (check.state, check.resource) == (Mark.FAIL, "c")
+    assert check.message == "it is not in --shard, and is the shard of 2 Robots: r2, r3"
+    assert "add --shard c=KUBECONFIG" in check.hint
+    assert [each.resource for each in judge_labels(robots, [])] == ["b", "c"]
+
+
+def test_F10_2_at_a_shard_the_controller_needs_no_right_of_its_own_kinds_but_to_read_reports():
+    rights = {each.resource: each.verbs for each in shard_rights([replace(KIND, has_status=True)])}
+    assert rights["goals"] == ("get", "list", "watch", "create", "patch", "delete")
+    assert rights["robotsyncstates"] == ("get", "list", "watch")
+    assert rights.keys() == {"customresourcedefinitions", "syncpolicies", "robotsyncstates", "namespaces", "goals"}

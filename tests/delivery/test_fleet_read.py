@@ -121,13 +121,18 @@ def test_long_lists_are_cut_and_say_so():
 def test_a_robot_is_shown_with_its_placements():
     placed = {"namespace": "site", "name": "nav", "state": None, "since": None, "message": None}
     known = {**placed, "state": "Blocked", "since": "2027-01-15T07:59:00Z", "message": "NameTaken\x1b[2J"}
-    robot = {"name": "r1", "state": "online", "lastReport": "2027-01-15T07:59:00Z", "placements": [known, placed]}
+    robot = {"name": "r1", "shard": "root", "state": "online", "placements": [known, placed]}
+    robot |= {"lastReport": "2027-01-15T07:59:00Z"}
     text = render(document(robot=robot))
     assert "ROBOT r1: online, last report 1 min ago" in text
     assert "site/nav   Blocked  1 min  NameTaken [2J" in text
     assert "the controller has not decided about it yet" in text
-    gone = render(document(robot={**robot, "state": None, "lastReport": None, "placements": []}))
+    silent = {**robot, "state": None, "lastReport": None, "placements": []}
+    gone = render(document(robot={**silent, "shard": None}))
     assert gone.endswith("ROBOT r1: there is no Robot of this name\n\nno placement selects it".replace("\n\n", "\n"))
+    unknown = render(document(robot={**silent, "shard": "b"}, robots={**document()["robots"], "all": 4}))
+    assert "ROBOT r1: not known (shard b)" in unknown
+    assert "robots      4: 1 online, 1 offline, 1 unreported, 1 not known" in unknown
 
 
 def test_a_stopped_controller_comes_before_health():

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
@@ -200,6 +201,7 @@ def test_a_robot_is_shown_with_what_its_placements_decided():
     unknown = {"namespace": "site", "name": "other", "state": None, "since": None, "message": None}
     assert content["robot"] == {
         "name": "r1",
+        "shard": "root",
         "state": "online",
         "lastReport": "2027-01-15T07:59:50Z",
         "placements": [row, unknown],
@@ -209,6 +211,22 @@ def test_a_robot_is_shown_with_what_its_placements_decided():
 def test_a_robot_that_is_gone_is_shown_as_far_as_its_decisions_go():
     content = shown(placed(), robots=(), robot="r1", decisions=[decided(r1="Ready")])["robot"]
     assert (content["state"], content["lastReport"], len(content["placements"])) == (None, None, 1)
+
+
+def test_F9_1_what_robots_of_a_shard_that_was_not_read_report_is_not_known():
+    robots = {name: robot_of(raw_robot(name, **{SHARD_LABEL: shard})) for name, shard in (("b1", "b"), ("c1", "c"))}
+    robots["r1"] = robot_of(raw_robot("r1"))
+    unread = {"b": "connection refused", "c": ""}
+    facts = FleetFacts([], robots, [], LEADER, NOW, reports={"b1": Reported(Report.ONLINE, NOW)}, unread=unread)
+    content = fleet_status(facts, robot="b1")
+    assert content["robots"] == {"all": 3, "online": 0, "offline": 0, "unreported": 1}
+    assert (content["robot"]["shard"], content["robot"]["state"], content["robot"]["lastReport"]) == ("b", None, None)
+    assert (content["health"], codes(content)) == ("degraded", ["ShardAway", "ShardNotGiven"])
+    away, missing = content["reasons"]
+    said = "shard b cannot be read: connection refused; what its 1 robot reported is not known"
+    assert (away["message"], "--shard right?" in away["hint"]) == (said, True)
+    assert missing["message"] == "shard c was not asked: what its 1 robot reported is not known"
+    assert "add --shard c=KUBECONFIG" in missing["hint"]
 
 
 def test_a_cloud_that_does_not_answer_is_offline_and_nothing_is_known():

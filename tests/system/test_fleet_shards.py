@@ -1,16 +1,27 @@
 """The fleet controller on three real API servers: the root, and two shards of which one is killed (F1.1, F10.2)."""
 
+import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from crsyncer.core.content.annotations import SHARD_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL, SHARD_LABEL
+from crsyncer.core.content.object_content import ROBOT
+from crsyncer.core.model import Json
+from crsyncer.fleet.domain.values import PlacedKind
+from crsyncer.fleet.rights import shard_rights
 from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.resource import Resource
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
+from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd, eventually
 from tests.system.conftest import FLEET_CRDS
 from tests.system.fleet_bed import FleetBed, make_bed
+from tests.system.fleet_objects import made
+from tests.system.kinds import account
 
 REPORTS = FLEET_CRDS["robotsyncstates"]
 
@@ -36,6 +47,39 @@ def plane_b(running_sandbox: Sandbox, tmp_path: Path):
         plane.stop(graceful=False)
 
 
+def rules(goals: Resource) -> list[Any]:
+    """The rights that the controller needs at a shard, and no others."""
+    kind = PlacedKind(f"{goals.plural}.{goals.group}", goals.group, goals.plural, "Goal", "v1", namespaced=True)
+    return [
+        {"apiGroups": [each.group], "resources": [each.resource], "verbs": each.verbs, "resourceNames": each.names}
+        for each in shard_rights([kind])
+    ]
+
+
+async def asked(bed: FleetBed, command: str, *words: str) -> Json:
+    """The document of a command that reads the fleet."""
+    kubeconfig = bed.cloud.kubeconfig(bed.directory / "reader.kubeconfig")
+    done = await asyncio.to_thread(crsyncer, "fleet", command, "--json", "--cloud-kubeconfig", kubeconfig, *words)
+    return dict(json.loads(done.stdout))
+
+
+async def until_shown(bed: FleetBed, *words: str, robots: dict[str, int], codes: list[str]) -> None:
+    """Wait until `fleet status` counts the reports of so many robots, and says so of shards."""
+
+    async def same() -> bool:
+        shown = await asked(bed, "status", *words)
+        said = [each["code"] for each in shown["reasons"] if each["code"].startswith("Shard")]
+        return shown["robots"] == {"all": 3, "offline": 0, **robots} and said == codes
+
+    await eventually(same, what=f"status {robots}, {codes}")
+
+
+async def checked(bed: FleetBed, *words: str) -> dict[tuple[str, str], Json]:
+    """The checks of `fleet doctor`."""
+    checks = (await asked(bed, "doctor", *words))["checks"]
+    return {(each["name"], each["resource"] or ""): each for each in checks}
+
+
 async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_killed_stops_no_other(
     bed: FleetBed, plane_b: Plane, robot: Plane, robot_api: Api, group: str, tmp_path: Path
 ):
@@ -51,15 +95,32 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
             await bed.robots("rc", **{SHARD_LABEL: "c"})
             source = await bed.api.create(bed.goal(speed=1))
             await bed.place()
-            shards = [("b", plane_b), ("c", robot)]
-            files = [f"{name}={plane.kubeconfig(tmp_path / f'{name}.kubeconfig')}" for name, plane in shards]
+            token = await account(api_b, "fleet", rules(on_b.goals))
+            files = [
+                f"b={plane_b.kubeconfig(tmp_path / 'b.kubeconfig', token=token)}",
+                f"c={robot.kubeconfig(tmp_path / 'c.kubeconfig')}",
+            ]
             bed.start("fleet", "--shard", files[0], "--shard", files[1])
             await bed.until_specs(r0={"speed": 1})
             await on_b.until_specs(rb={"speed": 1})
             await on_c.until_specs(rc={"speed": 1})
             old = (await on_b.replicas())["robot-rb/dock"]["metadata"]["uid"]
 
+            marks = {"labels": {ROBOT_LABEL: "rb"}, "annotations": {ROBOT: "rb"}}
+            report = made("RobotSyncState", spec={"robot": "rb", "beat": 1})
+            await api_b.create({**report, "metadata": {"name": "rb", "namespace": "robot-rb", **marks}})
+            given = ("--shard", files[0], "--shard", files[1])
+            await until_shown(bed, *given, robots={"online": 1, "unreported": 2}, codes=[])
+            await until_shown(bed, *given[:2], robots={"online": 1, "unreported": 1}, codes=["ShardNotGiven"])
+            await until_shown(bed, robots={"online": 0, "unreported": 1}, codes=["ShardNotGiven"] * 2)
+            checks = await checked(bed, *given[:2])
+            assert [checks["shard", name]["state"] for name in "bc"] == ["ok", "fail"]
+            assert {each["state"] for (_, name), each in checks.items() if name.startswith("b/")} == {"ok"}
+            assert {("kind", f"b/goals.{group}"), ("permissions", f"b/goals.{group}")} <= checks.keys()
+
             plane_b.stop("apiserver", graceful=False)
+            await until_shown(bed, *given, robots={"online": 0, "unreported": 2}, codes=["ShardAway"])
+            assert (await checked(bed, *given))["shard", "b"]["state"] == "fail"
             await bed.api.patch(source, {"spec": {"speed": 2}})
             await bed.until_specs(r0={"speed": 2})
             await on_c.until_specs(rc={"speed": 2})

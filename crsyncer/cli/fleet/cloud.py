@@ -3,11 +3,12 @@
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, FleetSettings, load_fleet
+from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, FLEET_RUN_OPTIONS, FleetSettings, load_fleet
 from crsyncer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ _DEFAULT = "default"
 def cloud_options() -> list[click.Parameter]:
     """`--config` and the settings of the fleet, for click's `params`."""
     return [CONFIG, *FLEET_OPTIONS.values()]
+
+
+def shard_options() -> list[click.Parameter]:
+    """The same, and `--shard`."""
+    return [*cloud_options(), FLEET_RUN_OPTIONS["shards"]]
 
 
 def load_cloud(flags: Mapping[str, Any]) -> FleetSettings:
@@ -38,12 +44,12 @@ def placement_name(placement: str, namespace: str) -> str:
 
 
 @asynccontextmanager
-async def cloud(settings: FleetSettings) -> AsyncIterator["Send"]:
-    """Send requests to the cloud; raises ConfigError where the login cannot be used."""
+async def cloud(settings: FleetSettings, shard: Path | None = None) -> AsyncIterator["Send"]:
+    """Send requests to the cloud, or to the shard of a kubeconfig; raises ConfigError where the login is of no use."""
     from contextlib import aclosing
 
     from crsyncer.adapters.kube.visit import KubeVisit
 
-    login = (settings.cloud_kubeconfig, settings.cloud_context)
+    login = (settings.cloud_kubeconfig, settings.cloud_context) if shard is None else (shard, "")
     async with aclosing(await KubeVisit.enter(*login, insecure=settings.insecure_skip_tls_verify)) as visit:
         yield visit.request

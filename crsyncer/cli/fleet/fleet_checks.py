@@ -11,8 +11,7 @@ from crsyncer.core.reports.text import count, duration, some
 from crsyncer.fleet.domain.names import SOURCE, is_robot_name, replica_name
 from crsyncer.fleet.domain.renderings import uses_properties
 from crsyncer.fleet.domain.resolution import unresolved
-from crsyncer.fleet.domain.rollout.reports import Reports
-from crsyncer.fleet.domain.shown.fleet_facts import Leader
+from crsyncer.fleet.domain.shown.fleet_facts import Leader, Reported
 from crsyncer.fleet.domain.shown.fleet_reasons import START_HINT, items
 from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Placement, Target, Verdict
 
@@ -70,7 +69,12 @@ def judge_rights(found: Mapping[str, Mapping[str, bool | None]]) -> Iterator[Che
 
 
 def judge_fleet(
-    found: WholeFleet, reports: Reports, *, has_properties: bool, expressions: str, problems: Mapping[str, str]
+    found: WholeFleet,
+    reports: Mapping[str, Reported],
+    *,
+    has_properties: bool,
+    expressions: str,
+    problems: Mapping[str, str],
 ) -> Iterator[Check]:
     """What is to be said of the fleet itself. `expressions`: why there is no CEL here; empty: there is.
 
@@ -99,12 +103,12 @@ def _robots(found: WholeFleet) -> Check:
     return check(Mark.OK, f"{count(len(robots), 'robot')} in namespace {settings.robots_namespace}")
 
 
-def _silent(found: WholeFleet, reports: Reports) -> Iterator[Check]:
+def _silent(found: WholeFleet, reports: Mapping[str, Reported]) -> Iterator[Check]:
     """Robots that are offline for a day: their agents may not report any more (F9.1)."""
     late = {
         name: found.now - last
         for name in found.fleet.index.robots
-        if (last := reports.last(name)) is not None and found.now - last > _SILENT_SECONDS
+        if (last := reports.get(name, Reported()).last) is not None and found.now - last > _SILENT_SECONDS
     }
     if late:
         message = f"offline for more than a day: {some(sorted(late, key=lambda name: -late[name]))}"
@@ -124,6 +128,7 @@ def _properties(placements: Iterable[Placement], *, exists: bool) -> Check:
 def _kinds(found: WholeFleet) -> Iterator[Check]:
     index = found.fleet.index
     replicas = Counter(key.resource for key in found.fleet.rows)
+    where = " at the root" if found.fleet.unread else ""
     for name, kind in sorted(index.kinds.items()):
         check = partial(_check, "kind", resource=name)
         if kind.verdict is not Verdict.PLACEABLE:
@@ -132,7 +137,8 @@ def _kinds(found: WholeFleet) -> Iterator[Check]:
             message = "controllers in the cloud act on its objects: they would run there what robots shall run"
             yield check(Mark.WARN, message, "place it only where the API server has no such controllers")
         elif name in found.fleet.listed:
-            yield check(Mark.OK, f"{count(index.count(name), 'source')} selected, {count(replicas[name], 'replica')}")
+            sources = count(index.count(name), "source")
+            yield check(Mark.OK, f"{sources} selected, {count(replicas[name], 'replica')}{where}")
     for error in found.failures:
         yield _check(
             "kind", Mark.FAIL, str(error), error.hint or "its replicas stay as they are until it can be listed"

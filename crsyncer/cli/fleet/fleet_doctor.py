@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud
+from crsyncer.cli.fleet.cloud import cloud, load_cloud, shard_options
 from crsyncer.cli.output import output_options, show
-from crsyncer.core.model import Side
+from crsyncer.core.model import Json, Side
 from crsyncer.errors import ConfigError, SyncError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from crsyncer.adapters.config import FleetSettings
+    from crsyncer.cli.fleet.shard_checks import ShardSeen
     from crsyncer.console.set_up.doctor_report import Check
-    from crsyncer.fleet.domain.values import Placement
+    from crsyncer.fleet.domain.values import PlacedKind, Placement
     from crsyncer.fleet.rights import Right
     from crsyncer.ports import Send
 
@@ -22,14 +25,15 @@ _AT_ONCE = 16
 """Requests under way at a time."""
 
 
-@click.command("doctor", params=cloud_options())
+@click.command("doctor", params=shard_options())
 @output_options
 def fleet_doctor(output: str, **flags: Any) -> int:
     """Is everything set up for the fleet controller, and if not, what do I do?
 
     Checks the login, certificates and clock, the CRDs, the Lease, the rights by access reviews, Robots and their
     properties, the kinds and placements, and looks for objects that nobody cares for. Reads every object of the placed
-    kinds and changes nothing. The rights are those of the account that asks: run it with the controller's.
+    kinds and changes nothing. The rights are those of the account that asks: run it with the controller's. Of each
+    --shard: whether it answers, serves the placed kinds, and gives the rights; and which labels name none of them.
 
     Exit codes: 12 attention (a check fails), else 13 no controller runs, else 11 offline (the cloud does not answer),
     10 degraded (a warning), 0 healthy; 1 error, 2 usage.
@@ -58,8 +62,7 @@ async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
     from crsyncer.adapters.expressions import Expressions
     from crsyncer.adapters.kube.visit import KubeVisit
     from crsyncer.cli.fleet.fleet_checks import judge_leader
-    from crsyncer.cli.fleet.read_facts import read_leader
-    from crsyncer.console.compare import lister
+    from crsyncer.cli.fleet.read_facts import read_clock, read_leader
     from crsyncer.console.set_up.doctor_report import Check, Mark
     from crsyncer.console.set_up.questions import SetUp, examine_server
     from crsyncer.core.kinds.namespaces import EVERYWHERE
@@ -70,8 +73,7 @@ async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
     if any(check.state is Mark.FAIL and check.name in ("login", "server") for check in checks):
         return checks, True  # whether a controller runs is not known
     async with cloud(settings) as send:
-        date = (await lister.first_answer(send)).date
-        now, is_running = time.time() if date is None else date, True
+        now, is_running = await read_clock(send), True
         try:
             leader = await read_leader(send, settings)
         except SyncError as error:
@@ -87,30 +89,39 @@ async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
 
 
 async def _crds(send: "Send") -> list["Check"]:
-    import yaml
-
     from crsyncer.cli.fleet.fleet_checks import judge_crd
-    from crsyncer.cli.fleet.fleet_crds import KINDS, SCHEMAS
+    from crsyncer.cli.fleet.fleet_crds import KINDS
     from crsyncer.cli.fleet.placed_kinds import read_crd
 
-    shipped = [yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text(encoding="utf-8")) for name in KINDS]
-    return [judge_crd(crd, await read_crd(send, crd["metadata"]["name"])) for crd in shipped]
+    return [judge_crd(crd, await read_crd(send, crd["metadata"]["name"])) for crd in map(_shipped, KINDS)]
+
+
+def _shipped(name: str) -> Json:
+    """A CRD of the fleet, as this version has it."""
+    import yaml
+
+    from crsyncer.cli.fleet.fleet_crds import SCHEMAS
+
+    content: Json = yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text(encoding="utf-8"))
+    return content
 
 
 async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
     """The checks of rights and of the fleet itself; a fleet that cannot be read is one check."""
     from crsyncer.cli.fleet.fleet_checks import judge_fleet
-    from crsyncer.cli.fleet.read_facts import read_reports
+    from crsyncer.cli.fleet.read_facts import read_all_reports
+    from crsyncer.cli.fleet.shard_checks import judge_labels, judge_shard
     from crsyncer.cli.fleet.whole_fleet import load_fleet
     from crsyncer.console.set_up.doctor_report import Check, Mark
     from crsyncer.core.requests.calls import Call
     from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Verdict
     from crsyncer.fleet.rights import kind_rights, own_rights
 
+    shards = dict(settings.shards)
     rights = own_rights(controller_namespace=settings.controller_namespace, robots=settings.robots)
     try:
         found = await load_fleet(send, settings)
-        reports = await read_reports(send, settings, found.now)
+        reports, _ = await read_all_reports(send, settings, found.fleet.index.robots, found.now)
         namespace = await send(Call("get", "GET", f"/api/v1/namespaces/{PROPERTIES_NAMESPACE}"))
     except SyncError as error:
         unread = Check("fleet", Mark.FAIL, f"it cannot be read: {error}", error.hint or "see above", Side.CLOUD)
@@ -126,14 +137,41 @@ async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
     problems = {} if missing else {each.text: _problem(each) for each in placements}
     exists = namespace.status != 404
     rest = judge_fleet(found, reports, has_properties=exists, expressions=missing, problems=problems)
-    return [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest]
+    checks = [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest, *judge_labels(index.robots.values(), shards)]
+    for shard, file in shards.items():
+        checks += judge_shard(shard, await _shard(settings, file, kinds), reports=_shipped("robotsyncstates"))
+    return checks
+
+
+async def _shard(settings: "FleetSettings", file: "Path", kinds: Iterable["PlacedKind"]) -> "ShardSeen | SyncError":
+    """A shard beside the root, or why it cannot be read. `kinds` are those that are placed."""
+    from crsyncer.cli.fleet.placed_kinds import PlacedKinds, read_crd
+    from crsyncer.cli.fleet.shard_checks import ShardSeen
+    from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
+    from crsyncer.fleet.rights import shard_rights
+
+    try:
+        async with cloud(settings, file) as send:
+            there = PlacedKinds(send, ())
+            return ShardSeen(
+                kinds=[await there.kind(each.group, each.plural) for each in kinds],
+                reports=await read_crd(send, ROBOT_SYNC_STATES.resource),
+                rights=await _reviews(send, shard_rights(kinds)),
+            )
+    except SyncError as error:
+        return error
 
 
 async def _rights(send: "Send", rights: Iterable["Right"]) -> list["Check"]:
-    """Ask by access reviews for every right."""
+    from crsyncer.cli.fleet.fleet_checks import judge_rights
+
+    return [*judge_rights(await _reviews(send, rights))]
+
+
+async def _reviews(send: "Send", rights: Iterable["Right"]) -> dict[str, dict[str, bool | None]]:
+    """Ask by access reviews for every right; the answers as `judge_rights` takes them."""
     import asyncio
 
-    from crsyncer.cli.fleet.fleet_checks import judge_rights
     from crsyncer.core.accounts.access import Act
     from crsyncer.core.pair.object_calls import access_review
 
@@ -154,7 +192,7 @@ async def _rights(send: "Send", rights: Iterable["Right"]) -> list["Check"]:
         acts = [Act(verb, right.group, right.resource, next(iter(right.names), "")) for verb in right.verbs]
         answers = await asyncio.gather(*(ask(act, right.namespace) for act in acts))
         found.setdefault(place, {}).update(zip(right.verbs, answers, strict=True))
-    return [*judge_rights(found)]
+    return found
 
 
 def _problem(placement: "Placement") -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from crsyncer.console.screens.report import EXIT_CODES, STOPPED
 from crsyncer.console.screens.screen import WIDTH, cut, table, wrapped
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count, duration, unix
 
@@ -66,7 +67,8 @@ def _controller(content: Json, now: float) -> Iterator[str]:
     holder = f" {controller['holder']}" if controller["holder"] else ""
     yield cut(f"controller  {controller['state']}{holder}{renewed}")
     known = ", ".join(f"{robots[name]} {name}" for name in ("online", "offline", "unreported"))
-    yield f"robots      {robots['all']}: {known}"
+    unknown = robots["all"] - sum(robots[name] for name in ("online", "offline", "unreported"))
+    yield f"robots      {robots['all']}: {known}" + (f", {unknown} not known" if unknown else "")
 
 
 def _advice(content: Json, *, wide: bool) -> Iterator[str]:
@@ -115,7 +117,8 @@ def _errors(rows: list[Json], *, wide: bool) -> Iterator[str]:
 
 
 def _robot(robot: Json, now: float) -> Iterator[str]:
-    state = robot["state"] or "there is no Robot of this name"
+    at_shard = f" (shard {robot['shard']})" if robot["shard"] not in (None, ROOT) else ""
+    state = (robot["state"] or "not known") + at_shard if robot["shard"] else "there is no Robot of this name"
     last = f", last report {_ago(robot['lastReport'], now)}" if robot["lastReport"] else ""
     yield cut(f"ROBOT {robot['name']}: {state}{last}")
     cells = [

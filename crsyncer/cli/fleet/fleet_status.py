@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name
+from crsyncer.cli.fleet.cloud import cloud, load_cloud, placement_name, shard_options
 from crsyncer.cli.output import TEXTS, namespace_option, output_options, show
 from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.core.model import Json
@@ -21,7 +21,7 @@ _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attent
 _PERIOD_SECONDS = 2.0
 
 
-@click.command("status", params=cloud_options())
+@click.command("status", params=shard_options())
 @click.argument("placement", metavar="[[NAMESPACE/]PLACEMENT]", default="")
 @click.option("--robot", metavar="NAME", default="", help="Also what this robot has, and why.")
 @click.option("-w", "--watch", is_flag=True, help="Repeat until Ctrl-C; with --json one line each time.")
@@ -31,10 +31,11 @@ def fleet_status(placement: str, robot: str, watch: bool, namespace: str, output
     """Which robots have what, and if something is wrong, what do I do?
 
     Reads the cloud with your kubeconfig, and asks no controller. With PLACEMENT only that one is shown and judged;
-    with -n those of a namespace.
+    with -n those of a namespace. What the robots of a shard report is read there, with --shard as `fleet run` has it.
 
-    Exit codes: 0 healthy, 10 degraded (a status is behind its placement), 11 offline (the cloud does not answer),
-    12 attention (your action is needed), 13 no controller runs, 1 error, 2 usage. Offline robots are no fault.
+    Exit codes: 0 healthy, 10 degraded (a status is behind its placement, a shard cannot be read), 11 offline (the cloud
+    does not answer), 12 attention (your action is needed), 13 no controller runs, 1 error, 2 usage. Offline robots are
+    no fault.
     """
     settings = load_cloud(flags)
     wanted = placement_name(placement, namespace) if placement else f"{namespace}/" if namespace else ""

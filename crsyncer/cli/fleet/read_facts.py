@@ -1,23 +1,28 @@
 """Reads what `fleet status` shows of the cloud: no object of a placed kind, and of Robots their metadata alone."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
+from crsyncer.cli.fleet.cloud import cloud
 from crsyncer.cli.fleet.stored import PLACEMENTS, STRIPS, dead_kinds, robots_place
 from crsyncer.cli.fleet.whole_fleet import DECISIONS
 from crsyncer.console.compare import lister
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
 from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Collection
-from crsyncer.errors import NotServed
+from crsyncer.errors import NotServed, SyncError
 from crsyncer.fleet.domain import lease
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import decision_of
 from crsyncer.fleet.domain.rollout.reports import Reports
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
+from crsyncer.fleet.domain.values import Robot
 
 if TYPE_CHECKING:
     from crsyncer.ports import Send
@@ -28,8 +33,7 @@ async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
 
     A kind that is not served is dead, and has no objects; one that is being deleted is dead, too.
     """
-    date = (await lister.first_answer(send)).date
-    now, dead = time.time() if date is None else date, set[str]()
+    now, dead = await read_clock(send), set[str]()
     place = await robots_place(send, settings)
     if place is None:
         dead.add(settings.robots)
@@ -38,27 +42,72 @@ async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
     placements = [raw async for raw in _objects(send, PLACEMENTS, dead)]
     decisions = [decision_of(raw) async for raw in _objects(send, DECISIONS, dead)]
     dead |= await dead_kinds(send, *(each for each in (place, PLACEMENTS, DECISIONS, STRIPS) if each is not None))
-    reports = await read_reports(send, settings, now)
+    reports, unread = await read_all_reports(send, settings, robots, now)
     shown = [*map(placement_of, placements)]
     edits = {each.text: last_edit(raw) for each, raw in zip(shown, placements, strict=True)}
     return FleetFacts(
         placements=shown,
         robots=robots,
-        reports={name: Reported(reports.report(name, now), reports.last(name)) for name in robots},
+        reports=reports,
         decisions=decisions,
         leader=await read_leader(send, settings),
         now=now,
         dead=dead,
         edited={name: when for name, when in edits.items() if when is not None},
+        unread=unread,
     )
 
 
+async def read_all_reports(
+    send: "Send", settings: FleetSettings, robots: Mapping[str, Robot], now: float
+) -> tuple[dict[str, Reported], dict[str, str]]:
+    """What each robot reports on its shard (F9.1), and why that of others is not known: by shard, empty: not given.
+
+    Raises SyncError where the root, which `send` asks, cannot be read.
+    """
+    given = dict(settings.shards)
+    unread = {each.shard: "" for each in robots.values() if each.shard not in (ROOT, *given)}
+    found = await _read_reports(send, settings, robots, ROOT, now)
+    readings = [_read_shard(settings, robots, name, file) for name, file in given.items()]
+    answers = await asyncio.gather(*readings) if readings else []
+    for name, answer in zip(given, answers, strict=True):
+        if isinstance(answer, SyncError):
+            unread[name] = str(answer)
+        else:
+            found |= answer
+    return found, unread
+
+
+async def _read_shard(
+    settings: FleetSettings, robots: Mapping[str, Robot], shard: str, file: Path
+) -> dict[str, Reported] | SyncError:
+    try:
+        async with cloud(settings, file) as send:
+            return await _read_reports(send, settings, robots, shard, await read_clock(send))
+    except SyncError as error:
+        return error
+
+
+async def _read_reports(
+    send: "Send", settings: FleetSettings, robots: Mapping[str, Robot], shard: str, now: float
+) -> dict[str, Reported]:
+    reports = await read_reports(send, settings, now)
+    names = [each.name for each in robots.values() if each.shard == shard]
+    return {name: Reported(reports.report(name, now), reports.last(name)) for name in names}
+
+
 async def read_reports(send: "Send", settings: FleetSettings, now: float) -> Reports:
-    """What robots report; nothing where the cloud does not serve RobotSyncState. Raises SyncError."""
+    """What robots report there; nothing where RobotSyncState is not served. Raises SyncError."""
     reports = Reports(robots_namespace=settings.robots_namespace)
     async for raw in _objects(send, ROBOT_SYNC_STATES, set()):
         reports.shown(raw, now=now)
     return reports
+
+
+async def read_clock(send: "Send") -> float:
+    """Unix time by the API server's clock. Raises SyncError where it does not answer."""
+    date = (await lister.first_answer(send)).date
+    return time.time() if date is None else date
 
 
 async def read_leader(send: "Send", settings: FleetSettings) -> Leader:

@@ -28,7 +28,8 @@ class Leader:
 class Reported:
     """What is known of a robot's agent, and the Unix time of its last report."""
 
-    report: Report = Report.UNREPORTED
+    report: Report | None = Report.UNREPORTED
+    """None: nobody has asked its shard."""
     last: float | None = None
 
 
@@ -50,9 +51,14 @@ class FleetFacts:
     """By placement, as NAMESPACE/NAME: when its spec was last edited; one that is not in it counts as edited now."""
     away: Mapping[str, str] = field(default_factory=dict)
     """By shard: why it does not answer."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """By shard: why its reports are not known to whoever asks; empty: nobody has told how to reach it."""
 
     def reported(self, robot: str) -> Reported:
         """What is known of a robot's agent."""
+        known = self.robots.get(robot)
+        if known is not None and known.shard in self.unread:
+            return Reported(None)
         return self.reports.get(robot, Reported())
 
 

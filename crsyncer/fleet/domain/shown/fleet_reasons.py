@@ -14,6 +14,7 @@ BEHIND_SECONDS = 60.0
 """A status may be so much behind its placement."""
 _MOST_TOLD = 3
 _FIRST = ("ControllerStopped", "KindNotServed", "PlacementGone", "Held")
+SHARD_HINT = "is its API server up, and is its kubeconfig in --shard right?"
 START_HINT = "is the Deployment of `crsyncer fleet run` there, and what do its logs say?"
 _UNRESOLVED = {
     "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
@@ -73,11 +74,19 @@ def _of_kinds(facts: FleetFacts) -> Iterator[FleetReason]:
 
 def _of_shards(facts: FleetFacts) -> Iterator[FleetReason]:
     for shard, why in sorted(facts.away.items()):
-        robots = count(sum(each.shard == shard for each in facts.robots.values()), "robot")
-        message = f"shard {shard} does not answer: {why}; nothing of its {robots} is written or removed"
-        yield FleetReason(
-            DEGRADED, "ShardAway", message, "is its API server up, and is its kubeconfig in --shard right?"
-        )
+        message = f"shard {shard} does not answer: {why}; nothing of its {_robots(shard, facts)} is written or removed"
+        yield FleetReason(DEGRADED, "ShardAway", message, SHARD_HINT)
+    for shard, why in sorted(facts.unread.items()):
+        unknown = f"what its {_robots(shard, facts)} reported is not known"
+        if why:
+            yield FleetReason(DEGRADED, "ShardAway", f"shard {shard} cannot be read: {why}; {unknown}", SHARD_HINT)
+        else:
+            hint = f"add --shard {shard}=KUBECONFIG, as the controller has it; or correct the label of these Robots"
+            yield FleetReason(DEGRADED, "ShardNotGiven", f"shard {shard} was not asked: {unknown}", hint)
+
+
+def _robots(shard: str, facts: FleetFacts) -> str:
+    return count(sum(each.shard == shard for each in facts.robots.values()), "robot")
 
 
 def _of_gone_placements(facts: FleetFacts) -> Iterator[FleetReason]:

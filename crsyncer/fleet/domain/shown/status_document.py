@@ -18,7 +18,8 @@ def fleet_status(facts: FleetFacts, *, robot: str = "") -> Json:
     """The state of a fleet; with `robot` also what that robot has, whose name need not be known.
 
     `health` is healthy, degraded or attention. `controller.state` is running or stopped, which comes before health.
-    `time` is when all this was so, by the API server's clock.
+    `time` is when all this was so, by the API server's clock. Robots of a shard that was not read count in
+    `all` alone, and the state of such a one is null.
     """
     wrong = reasons(facts)
     reported = Counter(facts.reported(name).report for name in facts.robots)
@@ -86,5 +87,6 @@ def _robot(name: str, facts: FleetFacts) -> Json:
         if decided is not None:
             row |= {"state": str(decided.state), "since": decided.since or None, "message": decided.message or None}
         rows.append(row)
-    state = str(reported.report) if known is not None else None
-    return {"name": name, "state": state, "lastReport": rfc3339(reported.last), "placements": rows}
+    state = str(reported.report) if known is not None and reported.report is not None else None
+    shard = known.shard if known is not None else None
+    return {"name": name, "shard": shard, "state": state, "lastReport": rfc3339(reported.last), "placements": rows}
