@@ -28,7 +28,7 @@ MUTANTS = (
     Mutant("cluster-scoped kinds are anybody's", selection.entry_for,
            "(key.namespace or home) != placement.namespace", "key.namespace not in ('', placement.namespace)",
            noticed_by="F2_2_cluster_scoped_kinds_are_for_placements_beside_the_controller"),
-    Mutant("a kind that may not be placed is resolved", resolution.unresolved,
+    Mutant("a kind that may not be placed is resolved", resolution._kind_problem,
            "kind.verdict is not Verdict.PLACEABLE", "False",
            noticed_by="F2_3_what_cannot_be_placed_is_told"),
     Mutant("the youngest placement governs", selection.governing,

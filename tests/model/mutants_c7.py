@@ -89,7 +89,7 @@ MUTANTS = (
            noticed_by="C8_2_a_crd_by_another_projection_is_another_crd"),
     Mutant("after one edit the next is not noticed before there is a cursor", reselect,
            "{text, *(", "{*(",
-           noticed_by="C7_C6_3_finalizers_go_also_where_one_edit_follows_another"),
+           noticed_by="C1_7_copies_are_left_behind_also_where_one_edit_follows_another"),
     Mutant("another selector forgets the finalizers", reselection._kept,
            "finalizers=loaded.finalizers", "finalizers={}",
            noticed_by="C6_3_the_policys_selector_is_a_label_too"),
