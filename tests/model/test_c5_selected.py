@@ -89,6 +89,7 @@ def test_C5_1_what_is_made_by_hand_under_the_name_of_a_copy_refers_to_nothing() 
         world.settle()
         assert [hold["reason"] for hold in world.status()["holds"]] == ["NameTaken"]
         world.robot.set("g", spec={"x": 2})
+        world.cloud.set("g", spec={"y": 1})
         world.settle()
         assert data(world.robot) == {}
         world.cloud.delete("g")
