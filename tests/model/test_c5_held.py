@@ -308,3 +308,21 @@ def test_C5_4_an_edit_by_which_objects_exchange_what_they_refer_to_deletes_nothi
         world.pass_time(60)
         deleted = [write.name for write in world.writes[made:] if write.verb == "delete"]
         assert (uids(world, origin), deleted, holds(world)) == (before, [], [])
+
+
+@BOTH
+def test_C5_4_C1_7_related_copies_stay_until_it_is_known_what_edits_that_follow_each_other_leave_behind(
+    origin: str,
+) -> None:
+    with related(origin) as world:
+        put_map(ends(world, origin)[0], "m", x="m")
+        for name in GOALS:
+            world.cloud.create(name, spec={"maps": ["m"]})
+        world.settle()
+        before = uids(world, origin)
+        assert set(before) == {"m"}
+        world.weather[Side.ROBOT].latency = 0.5
+        edited: dict[str, Any] = {"related": [entry(origin)], "naming": {"name": "{name}-{hash}"}}
+        apply_policy(world.robot, **edited)
+        apply_policy(world.robot, **edited, filter={"selector": {"matchLabels": {"tier": "edge"}}})
+        assert_held(world, origin, "SelectionChanged", before)

@@ -57,6 +57,8 @@ class Cache:
         """The version of each copy that was known when downstream was restored, until the copy is seen again."""
         self._shown = {key for side, key in loaded.seen if side is policy.upstream}
         """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
+        self.uncounted: Callable[[], bool] = lambda: False
+        """Whether copies may be there that no list has shown: what an edit leaves behind is not counted yet (C1.7)."""
         self.elsewhere: set[Key] = set()
         """Pairs whose copies may be where an edited projection left them, with a last status that was not read."""
         self.wanted: Originals | None = None
@@ -140,7 +142,8 @@ class Cache:
         """Whether an unknown object is absent. Upstream, a resumed watch proves it only if all of a pair is unknown."""
         freshness = self.freshness(side, key.namespace)
         if side is self.policy.downstream:
-            is_decided = key not in self.elsewhere and (self._copies is None or self._copies.are_decided())
+            is_shown = key not in self.elsewhere and not self.uncounted()
+            is_decided = is_shown and (self._copies is None or self._copies.are_decided())
             return freshness is not Freshness.STORED and is_decided
         if self.wanted is not None and self.wanted.is_unsure(key):
             return False

@@ -64,10 +64,14 @@ class LeftBehind:
         self._places = FormerPlaces(self._policy.resource, context.store)
         self._places.be_at(Place.of(self._policy.endpoint(self._policy.downstream)))
         self._cache.elsewhere = {copy.original for each in self._places.places for copy in each.copies.values()}
+        self._cache.uncounted = self._is_uncounted
         self._terminating: set[str] = set()
         """The uids of copies in former places that their own finalizers keep."""
         self._spawn = spawn
         self._task: asyncio.Task[None] | None = None
+
+    def _is_uncounted(self) -> bool:
+        return self._holds.is_counting and bool(self._policy.selector_on(self._policy.downstream))
 
     def wake(self) -> None:
         """More may be known, or allowed: find what is left behind and have it deleted, where there may be any."""
@@ -136,6 +140,7 @@ class LeftBehind:
             self._context.recorder.record(Fact(self._policy.downstream, resource, None, Action.HELD, "C1.7", text))
         else:
             self._context.holds.clear(resource, reason=_SELECTION)
+        self._cache.on_freshness()
         self._counted()
 
     # Copies that the selector does not match
