@@ -33,6 +33,7 @@ class Original:
     """One primary of upstream, by its uid."""
 
     name: str
+    resource: str
     maps: tuple[str, ...]
     """The ConfigMaps that it referred to when it was last there."""
     end: End | None = None
@@ -71,7 +72,7 @@ class KeepingJudge:
         if obj is None or change.resource not in self.machine.upstream_kinds:
             return
         uid = obj["metadata"]["uid"]
-        known = self.originals.setdefault(uid, Original(obj["metadata"]["name"], maps_of(obj)))
+        known = self.originals.setdefault(uid, Original(obj["metadata"]["name"], change.resource, maps_of(obj)))
         known.maps = maps_of(obj)
         self.born.setdefault(uid, self.machine.world.clock.now)
         if change.before is None:
@@ -142,9 +143,9 @@ class KeepingJudge:
         """What keeps the copy of a primary; empty: nothing."""
         if self.held_since is not None and self.held_since < now - _SEEN_SECONDS:
             return "a human holds it"
-        if known.end in (End.KIND, End.LOST) and not known.followed:
-            return str(known.end.value)
-        return ""
+        if known.followed or (known.end is End.KIND and known.resource != self.machine.meant):
+            return ""  # a kind whose projection was edited is not missing (C1.7)
+        return str(known.end.value) if known.end in (End.KIND, End.LOST) else ""
 
     def _count(self, write: "Write", left: int) -> None:
         """A copy goes whose original is there and only not wanted any more: not many of them within a minute."""

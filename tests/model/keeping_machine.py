@@ -360,6 +360,11 @@ class KeepingMachine:
 
     # What there is
 
+    @property
+    def meant(self) -> str:
+        """The kind of upstream that the policy means."""
+        return TASKS if self._on(self.up) == TASKS else _GOALS
+
     def primaries(self) -> dict[str, Json]:
         """Upstream's objects of the kind that the policy means, by name."""
         return dict(self.up.objects(self._on(self.up)))
