@@ -11,12 +11,11 @@ from enum import StrEnum
 from crsyncer import __version__
 from crsyncer.core.accounts.robot_account import is_robot_name, robot_namespace
 from crsyncer.core.model import Json
-from crsyncer.core.reports.text import count
+from crsyncer.core.reports.text import count, some
 from crsyncer.door.domain.split_objects import Place, StoredObject, clone_difference, why_it_stays
 
 SCHEMA = "crsyncer.door-split/v1"
 CLONE, LABELS, STREAMS, THEIRS, OTHERS = STEPS = (1, 2, 3, 4, 5)
-_MOST_NAMES = 5
 
 
 class State(StrEnum):
@@ -158,7 +157,7 @@ def _labels(facts: SplitFacts) -> Step:
     elsewhere = [name for name in facts.names if facts.labels.get(name) not in (facts.shard, facts.new)]
     if elsewhere:
         found = tuple(f"robot {name} is at {facts.labels.get(name)}" for name in elsewhere)
-        message = f"{count(len(elsewhere), 'robot')} not at {facts.shard}: {_some(elsewhere)}"
+        message = f"{count(len(elsewhere), 'robot')} not at {facts.shard}: {some(elsewhere)}"
         return Step(LABELS, title, State.FAILED, message, found, "name robots of this shard alone")
     left = [name for name in facts.names if name not in facts.moved]
     if not left:
@@ -175,7 +174,7 @@ def _labels(facts: SplitFacts) -> Step:
         LABELS,
         title,
         State.OPEN,
-        f"{count(len(left), 'Robot')} to label: {_some(left)}",
+        f"{count(len(left), 'Robot')} to label: {some(left)}",
         tuple(f"robot {name}" for name in left),
     )
 
@@ -194,7 +193,7 @@ def _streams(facts: SplitFacts) -> Step:
     if not lines:
         return Step(STREAMS, title, State.DONE)
     there = sorted({name for found in left.values() for name in found})
-    message = f"{count(len(there), 'robot')} still at {facts.shard}: {_some(there)}"
+    message = f"{count(len(there), 'robot')} still at {facts.shard}: {some(there)}"
     if not facts.moved.issuperset(facts.names):
         return Step(STREAMS, title, State.OPEN, message, lines)
     hint = "a door ends them when it hears of the label: crsyncer door status says why it does not"
@@ -237,7 +236,7 @@ def _others(facts: SplitFacts) -> Step:
     namespaces = {robot_namespace(name): name for name in facts.others}
     there = frozenset(name for each in facts.doors for name in each.has_at(facts.new)) & facts.others
     if there:
-        message = f"{count(len(there), 'other robot')} at {facts.new}: {_some(sorted(there))}"
+        message = f"{count(len(there), 'other robot')} at {facts.new}: {some(sorted(there))}"
         return Step(OTHERS, title, State.FAILED, message, tuple(f"robot {name}" for name in sorted(there)), _FOLLOW)
     found = [(place, each) for place, each in sorted(facts.at_new.items()) if place.namespace in namespaces]
     leaving = [place for place, each in found if not each.is_kept]
@@ -266,7 +265,7 @@ def _removal(
         return Step(number, title, State.OPEN, message, (*map(str, leaving), *kept, *away))
     if away:
         hint = "they go when the robot has connected: repeat the command then"
-        message = f"{count(len(away), 'robot')} not seen at {new} yet: {_some(unseen)}"
+        message = f"{count(len(away), 'robot')} not seen at {new} yet: {some(unseen)}"
         return Step(number, title, State.WAITS, message, (*away, *kept), hint)
     if kept:
         message = f"{count(len(kept), 'object')} deleted at {shard}, but kept by finalizers of others"
@@ -313,8 +312,3 @@ def _namespaces(names: Iterable[str]) -> frozenset[str]:
 
 def _silent(silent: Sequence[str]) -> str:
     return f"{count(len(silent), 'door')} did not answer, and may serve these robots: {silent[0]}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
