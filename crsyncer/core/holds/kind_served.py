@@ -30,14 +30,14 @@ def served_in_discovery(endpoint: Endpoint, status: int, body: Json) -> Served:
         return Served.NOT_FOUND
     if status != 200 or "resources" not in body:
         return Served.UNKNOWN
-    resource = _resource(endpoint, body)
+    resource = _resource(endpoint.plural, body)
     same = resource is not None and bool(resource.get("namespaced")) == endpoint.namespaced
     return Served.YES if same and not is_terminating(endpoint, body) else Served.NO
 
 
 def is_terminating(endpoint: Endpoint, body: Json) -> bool:
     """Whether discovery shows the kind as one that is being deleted."""
-    resource = _resource(endpoint, body)
+    resource = _resource(endpoint.plural, body)
     return resource is not None and "create" not in (resource.get("verbs") or [])
 
 
@@ -47,12 +47,12 @@ def is_alive(plural: str, status: int, body: Json) -> bool | None:
         return False
     if status != 200 or "resources" not in body:
         return None
-    verbs = next((each.get("verbs") or () for each in body["resources"] or () if each.get("name") == plural), ())
-    return "create" in verbs
+    resource = _resource(plural, body)
+    return resource is not None and "create" in (resource.get("verbs") or ())
 
 
-def _resource(endpoint: Endpoint, body: Json) -> Json | None:
-    return next((r for r in body.get("resources") or [] if r.get("name") == endpoint.plural), None)
+def _resource(plural: str, body: Json) -> Json | None:
+    return next((r for r in body.get("resources") or [] if r.get("name") == plural), None)
 
 
 def crd_in(status: int, body: Json) -> tuple[int, Json]:
