@@ -16,7 +16,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Call
-from crsyncer.door.domain.door_values import FrontDoor, Shard
+from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
 from crsyncer.door.domain.signing_keys import JWKS_PATH, merged_keys
 from crsyncer.door.shard_logins import shard_of
 from crsyncer.errors import ConfigError, NotServed, SyncError
@@ -45,9 +45,16 @@ async def shard_clusters(settings: DoorSettings) -> AsyncIterator[Mapping[str, K
 async def gather_door(settings: DoorSettings, clusters: Mapping[str, KubeCluster]) -> FrontDoor:
     """What the configuration is made of. Raises SyncError unless all shards answer, and ConfigError."""
     certificate = read_certificate(settings.certificate) if settings.certificate is not None else ""
-    shards = shards_of(clusters)
     answers = await asyncio.gather(*(jwks(name, cluster) for name, cluster in clusters.items()))
     keys = merged_keys(dict(zip(clusters, answers, strict=True)))
+    return front_door(settings, clusters, certificate=certificate, keys=keys)
+
+
+def front_door(
+    settings: DoorSettings, clusters: Mapping[str, KubeCluster], *, certificate: str, keys: tuple[SigningKey, ...]
+) -> FrontDoor:
+    """What the configuration is made of, of what was gathered. Raises ConfigError."""
+    shards = shards_of(clusters)
     return FrontDoor(str(settings.directory), settings.bind, certificate, shards, keys, settings.exporter)
 
 

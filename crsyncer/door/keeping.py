@@ -16,7 +16,7 @@ from crsyncer.door.domain.robots_map import map_text
 from crsyncer.door.domain.signing_keys import merged_keys
 from crsyncer.door.domain.upkeep_plan import KeyTimer, has_moved
 from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration, written_at
-from crsyncer.door.gather_door import jwks, read_certificate, shards_of
+from crsyncer.door.gather_door import front_door, jwks, read_certificate, shards_of
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.upkeep import Upkeep
 from crsyncer.errors import ConfigError, SyncError
@@ -114,10 +114,8 @@ class Keeping:
                 raise error
             log.warning("%s: its last keys stay", error)
         certificate = self._certificate()
-        settings, keys = self.settings, merged_keys({name: self._answers[name] for name in names})
-        return FrontDoor(
-            str(settings.directory), settings.bind, certificate, shards_of(self.clusters), keys, settings.exporter
-        )
+        keys = merged_keys({name: self._answers[name] for name in names})
+        return front_door(self.settings, self.clusters, certificate=certificate, keys=keys)
 
     def _certificate(self) -> str:
         self.bad_file = None
