@@ -1,7 +1,7 @@
 """Keeps what is the controller's own beside each placement: finalizer, Decisions, status, releases (F5, F6.3, F8)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Key
@@ -24,7 +24,7 @@ from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
 from crsyncer.fleet.domain.shown.fleet_facts import last_edit
 from crsyncer.fleet.domain.transport.keys import ROOT
-from crsyncer.fleet.domain.values import RELEASE, Placement
+from crsyncer.fleet.domain.values import RELEASE, Placement, Row
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 WORK = "own"
@@ -257,8 +257,7 @@ class Placements:
         selected = fleet.index.robots_of(text)
         desk.left = (desk.left | desk.robots) - selected
         for robot in list(desk.left):
-            rows = (fleet.rows[key] for key in fleet.rows_by_robot.get(robot, ()))
-            is_left = any(each.marks.placement == placement.uid and not each.terminating for each in rows)
+            is_left = any(self._rows_of(placement, robot))
             desk.progress.tell(robot, None, is_left=is_left)
             if not is_left:
                 desk.left.discard(robot)
@@ -279,13 +278,15 @@ class Placements:
         self._replicas.open(text, selected if is_new else opened)
         desk.is_open = placement.finalized
 
+    def _rows_of(self, placement: Placement, robot: str) -> Iterator[Row]:
+        """The replicas of a robot that bear a placement's uid, terminating ones aside."""
+        rows = (self._state.fleet.rows[key] for key in self._state.fleet.rows_by_robot.get(robot, ()))
+        return (row for row in rows if row.marks.placement == placement.uid and not row.terminating)
+
     def _tally(self, placement: Placement, robot: str) -> RobotTally:
         fleet = self._state.fleet
         total = self._replicas.seats.total(placement.text, robot)
-        rows = (fleet.rows[key] for key in fleet.rows_by_robot.get(robot, ()))
-        pairs = (
-            (row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid and not row.terminating
-        )
+        pairs = ((row.uid, row.marks.number) for row in self._rows_of(placement, robot))
         report, applied = self.reports.of_placement(robot, placement.uid)
         return RobotTally(
             replicas=total.replicas,
