@@ -45,7 +45,7 @@ _TURNS = {
     "now": "a controller writes it at once",
     "inTurn": "its robot waits for its turn in the rollout",
     "deferred": "its robot is offline, and is written when it is back",
-    "never": "another replica of its robot has an error, and the rollout begins the robot when that is mended",
+    "blocked": "another replica of its robot has an error, and the rollout begins the robot once that is gone",
 }
 
 

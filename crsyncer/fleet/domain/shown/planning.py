@@ -13,7 +13,7 @@ from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import ROBOT_SECONDS, Losses
 from crsyncer.fleet.domain.replica_plan import Removal, name_taken
-from crsyncer.fleet.domain.shown.turns import NEVER, Turns
+from crsyncer.fleet.domain.shown.turns import BLOCKED, Turns
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -101,7 +101,7 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
                 assert_never(what)
         source, placement, namespace, name = _names(fleet, key)
         when = "held" if each.is_held else turns.of(key)
-        if when == NEVER:
+        if when == BLOCKED:
             continue  # the robot's errors are listed
         writes.append(
             {"verb": verb, "resource": key.resource, "namespace": namespace, "name": name, "robot": key.robot}

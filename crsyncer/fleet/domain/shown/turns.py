@@ -11,8 +11,8 @@ from crsyncer.fleet.domain.seats import Seats, seat_of
 from crsyncer.fleet.domain.shown.fleet_reasons import items
 from crsyncer.fleet.domain.values import Placement, Reason, ReplicaKey, RobotState
 
-NOW, IN_TURN, DEFERRED, NEVER = "now", "inTurn", "deferred", "never"
-"""NEVER: not before the errors of the robot's replicas are mended; it is not begun until then."""
+NOW, IN_TURN, DEFERRED, BLOCKED = "now", "inTurn", "deferred", "blocked"
+"""BLOCKED: the robot is not begun while a replica of it has an error."""
 _ANSWERS = (Reason.REFUSED, Reason.CONTESTED)
 """What a write has met. All else is known without one."""
 
@@ -75,7 +75,7 @@ class Turns:
         if may_write(progress, tally, stored, placement.rollout):
             return NOW
         if tally.errors:
-            return NEVER
+            return BLOCKED
         return DEFERRED if progress.state is RobotState.DEFERRED else IN_TURN
 
     def _tally(self, placement: Placement, robot: str) -> RobotTally:
