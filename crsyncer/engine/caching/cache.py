@@ -193,10 +193,10 @@ class Cache:
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
-        mended = None if self._copies is None else self._copies.mended(side, key, raw)
-        view = view_of(mended or raw, self.policy, side, key=key, views=self.views)
-        if mended is not None:
-            raw, view = mended, replace(view, unmarked=True)
+        stamped = None if self._copies is None else self._copies.with_known_stamp(side, key, raw)
+        view = view_of(stamped or raw, self.policy, side, key=key, views=self.views)
+        if stamped is not None:
+            raw, view = stamped, replace(view, unmarked=True)
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False

@@ -114,7 +114,7 @@ class Copies:
             self._created[uid] = str(raw["metadata"].get("creationTimestamp") or "")
         return found
 
-    def mended(self, side: Side, key: Key, raw: Json) -> Json | None:
+    def with_known_stamp(self, side: Side, key: Key, raw: Json) -> Json | None:
         """A copy with the uid of its original, which somebody has changed or removed; None: nobody has.
 
         The store knows whose copy it is, also once that original is gone or has a successor (C2.2): only the agent
