@@ -45,16 +45,16 @@ async def shard_clusters(settings: DoorSettings) -> AsyncIterator[Mapping[str, K
 async def gather_door(settings: DoorSettings, clusters: Mapping[str, KubeCluster]) -> FrontDoor:
     """What the configuration is made of. Raises SyncError unless all shards answer, and ConfigError."""
     certificate = read_certificate(settings.certificate) if settings.certificate is not None else ""
+    shards = shards_of(clusters)  # what cannot be used is told before anybody is asked
     answers = await asyncio.gather(*(jwks(name, cluster) for name, cluster in clusters.items()))
     keys = merged_keys(dict(zip(clusters, answers, strict=True)))
-    return front_door(settings, clusters, certificate=certificate, keys=keys)
+    return front_door(settings, shards, certificate=certificate, keys=keys)
 
 
 def front_door(
-    settings: DoorSettings, clusters: Mapping[str, KubeCluster], *, certificate: str, keys: tuple[SigningKey, ...]
+    settings: DoorSettings, shards: tuple[Shard, ...], *, certificate: str, keys: tuple[SigningKey, ...]
 ) -> FrontDoor:
-    """What the configuration is made of, of what was gathered. Raises ConfigError."""
-    shards = shards_of(clusters)
+    """What the configuration is made of, of what was gathered."""
     return FrontDoor(str(settings.directory), settings.bind, certificate, shards, keys, settings.exporter)
 
 

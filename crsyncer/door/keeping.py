@@ -115,7 +115,7 @@ class Keeping:
             log.warning("%s: its last keys stay", error)
         certificate = self._certificate()
         keys = merged_keys({name: self._answers[name] for name in names})
-        return front_door(self.settings, self.clusters, certificate=certificate, keys=keys)
+        return front_door(self.settings, shards_of(self.clusters), certificate=certificate, keys=keys)
 
     def _certificate(self) -> str:
         self.bad_file = None
