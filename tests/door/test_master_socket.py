@@ -69,6 +69,18 @@ async def newest(socket: MasterSocket) -> int:
     return (await socket.workers())[0].pid
 
 
+async def wait_kept(upkeep: Upkeep, socket: MasterSocket, wanted: dict[str, str]) -> None:
+    """Look after HAProxy, as `door run` does each second, until its map is as wanted: it may reset a connection."""
+
+    async def is_kept() -> bool:
+        await upkeep.once()
+        with suppress(Unsure):
+            return upkeep.seen.trouble is None and await socket.map_entries(await newest(socket)) == wanted
+        return False
+
+    assert await until_async(is_kept, seconds=60), upkeep.seen.trouble
+
+
 async def test_G4_1_a_map_of_100_000_robots_is_kept(running: Running):
     routes = {f"robot-r{number}": SHARDS[number % 2] for number in range(100_000)}
     put_map(running.directory, map_text(routes))
@@ -76,9 +88,7 @@ async def test_G4_1_a_map_of_100_000_robots_is_kept(running: Running):
     wanted = routes | {"robot-r7": "root", "robot-new": "b"}
     del wanted["robot-r8"]
     upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
-    await upkeep.once()
-    assert upkeep.seen.trouble is None
-    assert await socket.map_entries(await newest(socket)) == wanted
+    await wait_kept(upkeep, socket, wanted)
     assert (running.directory / MAP).read_text() == map_text(wanted)
 
 
@@ -86,8 +96,8 @@ async def test_G4_1_a_running_map_that_is_all_wrong_becomes_the_wanted_one(runni
     put_map(running.directory, map_text({f"robot-x{number}": "b" for number in range(5_000)}))
     socket = await running.start()
     wanted = {f"robot-r{number}": SHARDS[number % 2] for number in range(5_000)}
-    await Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None).once()
-    assert await socket.map_entries(await newest(socket)) == wanted
+    upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
+    await wait_kept(upkeep, socket, wanted)
 
 
 async def test_G4_1_a_reload_begins_with_the_file_and_the_old_workers_map_is_kept_too(running: Running):
