@@ -95,5 +95,5 @@ $(VENV)/.packages: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "crsyncer needs Python >= 3.11: make PYTHON=python3.11 ..."; exit 1; }
 	@echo "setting up $(VENV) (about half a minute, once)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@touch $@

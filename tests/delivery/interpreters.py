@@ -97,7 +97,7 @@ def _dependencies(program: Path, version: str) -> Path:
         shutil.rmtree(unfinished, ignore_errors=True)
         install: list[str | Path] = [
             *(sys.executable, "-m", "pip", "--python", program, "install", "--quiet", "--disable-pip-version-check"),
-            *("--target", unfinished, "--require-hashes", "--requirement", ROOT / "requirements.lock"),
+            *("--target", unfinished, "--no-deps", "--require-hashes", "--requirement", ROOT / "requirements.lock"),
         ]
         subprocess.run(install, check=True, timeout=900)
         unfinished.rename(packages)
