@@ -7,9 +7,10 @@ from typing import Any
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
-from crsyncer.fleet.domain.names import replica_name, source_id
+from crsyncer.fleet.domain.names import source_id
 from crsyncer.fleet.domain.read_objects import placement_of, row_of, source_of
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
+from crsyncer.fleet.domain.transport.transports import TRANSPORTS
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
@@ -92,7 +93,7 @@ def wanted(
     strategy: Strategy = Strategy.UPDATE,
 ) -> Wanted:
     by, key = by or placement(), of or source().key
-    namespace, name = replica_name(key, "r1", by.target, namespaced=True)
+    namespace, name = TRANSPORTS[by.target].address(key, "r1", namespaced=True)
     return Wanted(key, source_id(key), "r1", by, KIND, namespace, name, strategy, rendering)
 
 

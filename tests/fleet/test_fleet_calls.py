@@ -4,49 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Key
 from crsyncer.core.requests.calls import JSON
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.fleet_calls import DECISIONS
-from crsyncer.fleet.domain.replica_plan import new_body
 from crsyncer.fleet.domain.values import PLACEMENT_FINALIZER, Rendering
-from tests.fleet.made import KIND, placement, row, stored, wanted
+from tests.fleet.made import KIND, placement, wanted
 
 FINALIZERS = "/metadata/finalizers"
 MADE = Rendering({"spec": {"x": 1}}, {}, {}, "stamp")
 WANTED = wanted(MADE)
 
 
-def test_F3_3_a_replica_is_made_by_a_post_in_the_robots_namespace():
-    call = fleet_calls.create_replica(WANTED, new_body(WANTED, MADE))
-    assert (call.method, call.path) == ("POST", "/apis/lab.example.com/v1/namespaces/robot-r1/goals")
-    assert call.body["metadata"]["labels"][ROBOT_LABEL] == "r1"
-    assert call.timeout == 5.0
-
-
-def test_F3_3_a_replica_is_deleted_as_it_was_seen():
-    call = fleet_calls.delete_replica(KIND, row(stored(WANTED)))
-    assert (call.method, call.path) == ("DELETE", "/apis/lab.example.com/v1/namespaces/robot-r1/goals/dock")
-    assert call.body["preconditions"] == {"uid": "u1", "resourceVersion": "11"}
-    assert call.body["propagationPolicy"] == "Background"
-
-
-def test_F3_3_a_replica_is_patched_and_looked_at_by_its_name():
-    call = fleet_calls.patch_replica(KIND, row(stored(WANTED)), ({"op": "remove", "path": "/spec"},))
-    assert (call.method, call.body) == ("PATCH", [{"op": "remove", "path": "/spec"}])
-    assert fleet_calls.get_object(KIND, "robot-r1", "dock").path == call.path
-
-
 def test_a_cluster_scoped_kind_has_no_namespace_in_its_path():
     kind = replace(KIND, namespaced=False)
     assert fleet_calls.objects_of(kind, "site").path == "/apis/lab.example.com/v1/goals"
-
-
-def test_F5_5_the_namespace_of_a_robot_says_whose_it_is():
-    call = fleet_calls.create_robot_namespace("robot-r1", "r1")
-    assert call.path == "/api/v1/namespaces"
-    assert call.body["metadata"]["labels"] == {"crsyncer.cloudrobotics.com/robot-name": "r1"}
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Deliberate defects of the controller: its start, selection, replicas and rendering (F1 to F4)."""
 
 from crsyncer.fleet.controllers.leader import Leader
-from crsyncer.fleet.domain import lease, names, read_objects, rendering, replica_plan, resolution, selection
+from crsyncer.fleet.domain import lease, read_objects, rendering, replica_plan, resolution, selection
 from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.transport import transports
 from tests.model.mutant import Mutant
 
 # fmt: off
@@ -37,11 +38,11 @@ MUTANTS = (
     Mutant("marks stay with a placement that is gone", replica_plan.decide_replica,
            "if handed_over:", "if False:",
            noticed_by="F2_4_the_marks_change_to_the_placement_that_governs_at_once"),
-    Mutant("two robots share a name", names.replica_name,
-           "name_for_robot(key.name, robot)", "key.name",
+    Mutant("two robots share a name", transports.Same.address,
+           "name_for_robot(source.name, robot)", "source.name",
            noticed_by="F3_1_a_cluster_scoped_replica_is_always_beside_its_source"),
-    Mutant("marks alone make a replica", names.named_by_marks,
-           "return any(", "return True or any(",
+    Mutant("marks alone make a replica", transports.target_of,
+           "if own == TRANSPORTS[target].address(source, robot, namespaced=bool(own.namespace)):", "if True:",
            noticed_by="F3_2_without_the_annotation_or_under_another_name_it_is_no_replica"),
     Mutant("a patch does not test the uid", replica_plan._tests,
            '{"op": "test", "path": "/metadata/uid", "value": row.uid},', "",

@@ -8,11 +8,12 @@ from crsyncer.cli.fleet.whole_fleet import WholeFleet
 from crsyncer.console.set_up.doctor_report import Check, Mark
 from crsyncer.core.model import Json, Side
 from crsyncer.core.reports.text import count, duration, some
-from crsyncer.fleet.domain.names import SOURCE, is_robot_name, replica_name
+from crsyncer.fleet.domain.names import SOURCE, is_robot_name
 from crsyncer.fleet.domain.renderings import uses_properties
 from crsyncer.fleet.domain.resolution import unresolved
 from crsyncer.fleet.domain.shown.fleet_facts import Leader, Reported
 from crsyncer.fleet.domain.shown.fleet_reasons import START_HINT, items
+from crsyncer.fleet.domain.transport.transports import TRANSPORTS
 from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Placement, Target, Verdict
 
 _SILENT_SECONDS = 86400.0
@@ -184,7 +185,7 @@ def _handed_over(found: WholeFleet) -> Collection[tuple[str, str, str]]:
         for key in found.fleet.all_keys() - found.fleet.rows.keys():
             governor, kind = index.governor(key), index.kinds[key.resource]
             if governor is not None:
-                where = replica_name(governor[1], key.robot, key.target, namespaced=kind.namespaced)
+                where = TRANSPORTS[key.target].address(governor[1], key.robot, namespaced=kind.namespaced)
                 places.add((key.resource, *where))
     return places
 

@@ -8,12 +8,13 @@ from crsyncer.cli.fleet.stored import Objects
 from crsyncer.core.content.object_content import concealed, content_of
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError, SyncError
-from crsyncer.fleet.domain.names import REPLICA, is_robot_name, replica_name, source_id
+from crsyncer.fleet.domain.names import REPLICA, is_robot_name, source_id
 from crsyncer.fleet.domain.properties import Undefined, config_map_properties
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of, source_of, strip_of, template_source
 from crsyncer.fleet.domain.rendering import UNSHOWN, Strips, render
 from crsyncer.fleet.domain.replica_plan import new_body
 from crsyncer.fleet.domain.selection import entry_for, governing, may_be_source, selects_robot
+from crsyncer.fleet.domain.transport.transports import TRANSPORTS
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
@@ -71,7 +72,7 @@ async def replicas_of(objects: Objects, namespace: str, name: str, robot_name: s
             message = UNSHOWN if kind.sensitive else made.message
             found.failures.append(f"{_named(kind, source)}: {made.reason}: {message}")
             continue
-        where = replica_name(source.key, robot.name, placement.target, namespaced=kind.namespaced)
+        where = TRANSPORTS[placement.target].address(source.key, robot.name, namespaced=kind.namespaced)
         wanted = Wanted(source.key, source_id(source.key), robot.name, placement, kind, *where, strategy, made)
         found.bodies.append(_shown(new_body(wanted, made), kind))
     if not found.bodies and not found.failures and not found.notes:

@@ -30,6 +30,7 @@ from crsyncer.fleet.domain.fleet_calls import (
 )
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.transport.keys import ROOT, at, on_shard
+from crsyncer.fleet.domain.transport.transports import watch
 from crsyncer.fleet.domain.values import PlacedKind, Verdict
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.connection import Connection
@@ -198,7 +199,7 @@ class Inputs:
             if kind.verdict is Verdict.NOT_PLACEABLE:
                 self._stop(kind.resource)
             return
-        collection = objects_of(kind, selector="" if kind.verdict is Verdict.PLACEABLE else SOURCE)
+        collection = watch(kind)
         if (watched := self._watched.get(kind.resource)) is not None and watched.collection == collection:
             return
         self._stop(kind.resource)
@@ -280,9 +281,9 @@ class Inputs:
 
         def phase_changed() -> None:
             nonlocal told
-            watch = informer.listwatch
-            if watch.phase in _REFUSED and watch.message != told:
-                told = watch.message
+            seen = informer.listwatch
+            if seen.phase in _REFUSED and seen.message != told:
+                told = seen.message
                 log.warning("%s cannot be listed: %s", on_shard(at(self.shard, name)), told)
 
         informer = ObjectInformer(

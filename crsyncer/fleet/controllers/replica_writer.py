@@ -12,11 +12,11 @@ from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.fleet.controllers.state import FleetState, Sent
-from crsyncer.fleet.domain import fleet_calls
-from crsyncer.fleet.domain.names import robot_namespace
+from crsyncer.fleet.domain.fleet_calls import get_object
 from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.transport.keys import ROOT
+from crsyncer.fleet.domain.transport.transports import TRANSPORTS, Request, apply, remove
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -122,24 +122,25 @@ class ReplicaWriter:
         row = self._state.fleet.rows.get(key)
         kind = self._state.fleet.index.kinds[key.kind]
         match plan:
-            case Create(body) if wanted is not None:
+            case Create() if wanted is not None:
                 if self._state.fleet.is_handed_over(wanted):
                     return await self._meet(key, wanted)
-                return await self._send(key, wanted, row, fleet_calls.create_replica(wanted, body))
-            case Patch(operations) if row is not None:
+                return await self._send(key, wanted, row, apply(kind, plan, Key(wanted.namespace, wanted.name)))
+            case Patch() if row is not None:
                 if wanted is not None and is_drifted(wanted, row):
                     self._reverts[key.kind].reverted(Key(row.namespace, row.name), self._state.now)
-                return await self._send(key, wanted, row, fleet_calls.patch_replica(kind, row, operations))
+                return await self._send(key, wanted, row, apply(kind, plan, Key(row.namespace, row.name)))
             case Delete() if row is not None:
-                return await self._send(key, wanted, row, fleet_calls.delete_replica(kind, row))
+                return await self._send(key, wanted, row, remove(kind, row))
             case Create() | Patch() | Delete() | Nothing() | Wait() | Blocked():
                 return _DONE
             case _:
                 assert_never(plan)
 
-    async def _send(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, call: Call) -> Again:
+    async def _send(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, request: Request) -> Again:
         """Send a write and take up the answer."""
-        sent = await self._state.send(key.resource, call, key.shard)
+        shard, call = request
+        sent = await self._state.send(key.resource, call, shard)
         if sent.error is not None:
             return await self._failed(key, wanted, row, sent.error, is_missing=_is_missing_namespace(call, sent))
         self._refused.pop(key, None)
@@ -182,13 +183,12 @@ class ReplicaWriter:
 
     async def _make_namespace(self, key: ReplicaKey, wanted: Wanted) -> Again:
         """Make the namespace of a robot (F5.5). Another one, of a source, is its users' to make."""
-        name = robot_namespace(wanted.robot)
-        if wanted.namespace != name:
+        request = TRANSPORTS[key.target].prepare(wanted.robot, key.shard)
+        if request is None:
             if key.shard == ROOT:
                 return Again(back_off=True)  # it was there when the source was seen
             return self._refuse(key, wanted, None, Never(f"shard {key.shard} has no namespace {wanted.namespace}"))
-        call = fleet_calls.create_robot_namespace(name, wanted.robot)
-        error = (await self._state.send("namespaces", call, key.shard)).error
+        error = (await self._state.send("namespaces", request.call, request.shard)).error
         if error is None or isinstance(error, Conflict):
             return _DONE
         return Again(back_off=True) if isinstance(error, Unsure) else self._refuse(key, wanted, None, error)
@@ -227,11 +227,11 @@ class ReplicaWriter:
         plan = decide_replica(wanted=wanted, row=row, listed=True, removal=Removal.UNKNOWN, may_write=True)
         if not isinstance(plan, Patch):
             return _DONE
-        return await self._send(key, wanted, row, fleet_calls.patch_replica(wanted.kind, row, plan.operations))
+        return await self._send(key, wanted, row, apply(wanted.kind, plan, place))
 
     async def _get(self, kind: PlacedKind, place: Key) -> Reply | None:
         """The object of a name, or that there is none; None: the server does not say."""
-        call = fleet_calls.get_object(kind, place.namespace, place.name)
+        call = get_object(kind, place.namespace, place.name)
         try:
             reply = await self._state.connection_to(kind.shard).request(call)
             if reply.status == HTTPStatus.NOT_FOUND and reply.body:

@@ -11,7 +11,7 @@ from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.index import Index
-from crsyncer.fleet.domain.names import SOURCE, replica_name, source_id
+from crsyncer.fleet.domain.names import SOURCE, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
 from crsyncer.fleet.domain.read_objects import not_served, placement_of, replica_key, robot_of, row_of, source_of
 from crsyncer.fleet.domain.rendering import UNSHOWN
@@ -21,6 +21,7 @@ from crsyncer.fleet.domain.selection import may_be_source
 from crsyncer.fleet.domain.transport.keys import ROOT, split
 from crsyncer.fleet.domain.transport.replica_rows import Rows, writing
 from crsyncer.fleet.domain.transport.shards import is_foreign, misplaced
+from crsyncer.fleet.domain.transport.transports import TRANSPORTS
 from crsyncer.fleet.domain.values import (
     Blocked,
     PlacedKind,
@@ -88,7 +89,7 @@ class Fleet:
         if governor is None or kind is None:
             return None
         placement, source = governor
-        namespace, name = replica_name(source, key.robot, key.target, namespaced=kind.namespaced)
+        namespace, name = TRANSPORTS[key.target].address(source, key.robot, namespaced=kind.namespaced)
         strategy = self.index.sources_of(placement.text)[source]
         found = self.index.source(source, placement)
         rendering = self._renderings.rendered(placement, found, self.index.robots[key.robot])

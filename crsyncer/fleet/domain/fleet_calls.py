@@ -13,8 +13,6 @@ from crsyncer.fleet.domain.values import (
     RELEASE,
     PlacedKind,
     Placement,
-    Row,
-    Wanted,
 )
 
 VERSION = "v1alpha1"
@@ -53,29 +51,23 @@ def get_object(kind: PlacedKind, namespace: str, name: str) -> Call:
     return Call("get", "GET", item(objects_of(kind), Key(namespace, name)), sensitive=kind.sensitive)
 
 
-def create_replica(wanted: Wanted, body: Json) -> Call:
-    """Create a replica."""
-    place = objects_of(wanted.kind, wanted.namespace)
-    return Call("create", "POST", place.path, body=body, sensitive=wanted.kind.sensitive, timeout=WRITE_SECONDS)
+def create(path: str, body: Json, *, accept: str = JSON, sensitive: bool = False) -> Call:
+    """Create an object in a collection of this path."""
+    return Call("create", "POST", path, body=body, accept=accept, sensitive=sensitive, timeout=WRITE_SECONDS)
 
 
-def patch_replica(kind: PlacedKind, row: Row, operations: Iterable[Mapping[str, Any]]) -> Call:
-    """Change a replica; the first operations test its uid and resourceVersion."""
-    path = item(objects_of(kind), Key(row.namespace, row.name))
-    return _patch(path, list(operations), sensitive=kind.sensitive)
+def patch(path: str, operations: list[Any], *, accept: str = JSON, sensitive: bool = False) -> Call:
+    """Change an object by a JSON Patch, whose first operations guard it."""
+    return Call(
+        "patch", "PATCH", path, body=operations, content_type=JSON_PATCH, accept=accept, timeout=WRITE_SECONDS,
+        sensitive=sensitive,
+    )  # fmt: skip
 
 
-def delete_replica(kind: PlacedKind, row: Row) -> Call:
-    """Delete a replica as it was seen, and what depends on it in the background."""
-    path = item(objects_of(kind), Key(row.namespace, row.name))
-    return _delete(path, row.uid, row.resource_version, sensitive=kind.sensitive)
-
-
-def create_robot_namespace(name: str, robot: str) -> Call:
-    """Create the namespace of a robot that is missing (F5.5)."""
-    metadata = {"name": name, "labels": {ROBOT_NAMESPACE_LABEL: robot}}
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    return Call("create", "POST", NAMESPACES.path, body=body, timeout=WRITE_SECONDS)
+def delete(path: str, uid: str, resource_version: str, *, sensitive: bool = False) -> Call:
+    """Delete an object as it was seen, and what depends on it in the background."""
+    options = delete_options(uid, resource_version=resource_version, propagation="background")
+    return Call("delete", "DELETE", path, body=options, sensitive=sensitive, timeout=WRITE_SECONDS)
 
 
 def add_finalizer(raw_finalizers: list[str] | None, placement: Placement, resource_version: str) -> Call:
@@ -107,7 +99,7 @@ def remove_release(collection: Collection, key: Key, *, uid: str, release: str) 
         {"op": "test", "path": path, "value": release},
         {"op": "remove", "path": path},
     ]
-    return _patch(item(collection, key), operations, accept=PARTIAL)
+    return patch(item(collection, key), operations, accept=PARTIAL)
 
 
 def put_placement_status(placement: Placement, status: Json) -> Call:
@@ -118,12 +110,12 @@ def put_placement_status(placement: Placement, status: Json) -> Call:
 def put_status(path: str, uid: str, status: Json | None) -> Call:
     """Write the status of an object of this path and uid, or (None) remove it."""
     write = {"op": "remove", "path": "/status"} if status is None else {"op": "add", "path": "/status", "value": status}
-    return _patch(f"{path}/status", [{"op": "test", "path": "/metadata/uid", "value": uid}, write], accept=PARTIAL)
+    return patch(f"{path}/status", [{"op": "test", "path": "/metadata/uid", "value": uid}, write], accept=PARTIAL)
 
 
 def patch_status(kind: PlacedKind, key: Key, operations: Iterable[Mapping[str, Any]]) -> Call:
     """Change the status of a source; the first operation tests its uid. The answer says what is left of it (F6.2)."""
-    return _patch(f"{item(objects_of(kind), key)}/status", list(operations))
+    return patch(f"{item(objects_of(kind), key)}/status", list(operations))
 
 
 def put_own(collection: Collection, body: Json, *, uid: str = "", resource_version: str = "") -> Call:
@@ -131,30 +123,18 @@ def put_own(collection: Collection, body: Json, *, uid: str = "", resource_versi
     key = Key(body["metadata"].get("namespace", ""), body["metadata"]["name"])
     if not uid:
         place = Collection(collection.group, collection.version, collection.plural, key.namespace)
-        return Call("create", "POST", place.path, body=body, accept=PARTIAL, timeout=WRITE_SECONDS)
+        return create(place.path, body, accept=PARTIAL)
     guarded = body | {"metadata": body["metadata"] | {"uid": uid, "resourceVersion": resource_version}}
     return Call("update", "PUT", item(collection, key), body=guarded, accept=PARTIAL, timeout=WRITE_SECONDS)
 
 
 def delete_own(collection: Collection, key: Key, *, uid: str, resource_version: str) -> Call:
     """Delete an object of the controller's own as it was seen."""
-    return _delete(item(collection, key), uid, resource_version)
+    return delete(item(collection, key), uid, resource_version)
 
 
 def _patch_placement(placement: Placement, operations: list[Json]) -> Call:
-    return _patch(item(PLACEMENTS, Key(placement.namespace, placement.name)), operations, accept=PARTIAL)
-
-
-def _patch(path: str, operations: list[Any], *, accept: str = JSON, sensitive: bool = False) -> Call:
-    return Call(
-        "patch", "PATCH", path, body=operations, content_type=JSON_PATCH, accept=accept, timeout=WRITE_SECONDS,
-        sensitive=sensitive,
-    )  # fmt: skip
-
-
-def _delete(path: str, uid: str, resource_version: str, *, sensitive: bool = False) -> Call:
-    options = delete_options(uid, resource_version=resource_version, propagation="background")
-    return Call("delete", "DELETE", path, body=options, sensitive=sensitive, timeout=WRITE_SECONDS)
+    return patch(item(PLACEMENTS, Key(placement.namespace, placement.name)), operations, accept=PARTIAL)
 
 
 def _tests(uid: str, resource_version: str) -> list[Json]:

@@ -17,9 +17,10 @@ from crsyncer.core.content.steps import Remove, Set
 from crsyncer.core.kinds.kind_name import version_priority
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.names import named_by_marks, read_marks, robot_namespace
+from crsyncer.fleet.domain.names import read_marks
 from crsyncer.fleet.domain.replica_plan import equals, owned_content
 from crsyncer.fleet.domain.transport.keys import on_shard, split
+from crsyncer.fleet.domain.transport.transports import target_of
 from crsyncer.fleet.domain.values import (
     MOST_LEVELS,
     MOST_PLACEMENT_BYTES,
@@ -102,7 +103,8 @@ def row_of(
     metadata = raw["metadata"]
     marks = read_marks(raw)
     robot = _texts(metadata, "labels").get(ROBOT_LABEL, "")
-    if marks is None or not robot or not named_by_marks(raw, resource, marks, robot):
+    target = None if marks is None or not robot else target_of(raw, resource, marks, robot)
+    if marks is None or target is None:
         return None
     labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
     own_labels = tuple(intern(key) for key in marks.labels if key in labels)
@@ -119,6 +121,7 @@ def row_of(
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
         robot=intern(robot),
+        target=target,
         marks=marks,
         content=content,
         keys=keys,
@@ -138,9 +141,7 @@ def not_served(name: str) -> str:
 def replica_key(row: Row, kind: str) -> ReplicaKey:
     """The source, robot, target and shard whose replica a row is; `kind` is that of its API server."""
     shard, resource = split(kind)
-    is_own = (row.namespace, row.name) == (robot_namespace(row.robot), row.marks.source.rpartition("/")[2])
-    target = Target.PER_ROBOT if is_own else Target.SAME
-    return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, target, intern(shard))
+    return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, row.target, intern(shard))
 
 
 def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:

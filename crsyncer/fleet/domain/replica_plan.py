@@ -180,6 +180,7 @@ def met_row(raw: Json, wanted: Wanted) -> Row | Blocked:
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
         robot=wanted.robot,
+        target=wanted.placement.target,
         marks=Marks(found, "", 0, wanted.source.text, ""),
         content=owned_content(raw, (), ()),
         keys=tuple(content_of(raw)),

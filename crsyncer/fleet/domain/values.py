@@ -290,6 +290,7 @@ class Row:
     uid: str
     resource_version: str
     robot: str
+    target: Target
     marks: Marks
     content: str
     """Digest of content and owned labels and annotations, as seen."""
