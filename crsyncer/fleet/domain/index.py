@@ -28,6 +28,8 @@ class Index:
         self._home = home
         """The controller's namespace: only placements there may select cluster-scoped kinds (F2.2)."""
         self.robots: dict[str, Robot] = {}
+        self.badly_named: set[str] = set()
+        """The Robots with a name that no robot can have: nothing selects them."""
         self.placements: dict[str, Placement] = {}
         self.kinds: dict[str, PlacedKind] = {}
         """Those of the root by their resource, those of other shards as `at` names them."""
@@ -144,14 +146,17 @@ class Index:
         """Take up a robot, or that it is gone (None). The placements that selected it, and those that do now."""
         if robot is None:
             self.robots.pop(name, None)
+            self.badly_named.discard(name)
         else:
             self.robots[name] = robot
+            if not is_robot_name(name):
+                self.badly_named.add(name)
         before, after = set(), set()
         for text, placement in self.placements.items():
             selected = self._robots_of[text]
             if name in selected:
                 before.add(text)
-            if robot is not None and is_robot_name(name) and selects_robot(placement, robot):
+            if robot is not None and name not in self.badly_named and selects_robot(placement, robot):
                 after.add(text)
                 selected.add(name)
             else:
@@ -187,10 +192,8 @@ class Index:
         if placement is not None:
             self.placements[text] = placement
             self._texts[placement.uid] = text
-            robots = self.robots.items()
-            self._robots_of[text] = {
-                name for name, robot in robots if is_robot_name(name) and selects_robot(placement, robot)
-            }
+            chosen = {name for name, robot in self.robots.items() if selects_robot(placement, robot)}
+            self._robots_of[text] = chosen - self.badly_named
             self._sources_of[text] = found = self._found(placement)
         for key in before | found.keys():
             self._select(key, (self.placements_of(key) - {text}) | ({text} if key in found else set()))

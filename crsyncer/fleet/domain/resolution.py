@@ -1,10 +1,9 @@
 """Whether a placement can be followed at all: the condition Resolved, and faults that are no replica's (F2.3, F7)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from crsyncer.core.reports.text import some
 from crsyncer.fleet.domain.fleet import Fleet
-from crsyncer.fleet.domain.names import is_robot_name
 from crsyncer.fleet.domain.read_objects import not_served
 from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
 from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
@@ -80,11 +79,7 @@ def robot_faults(fleet: Fleet, placement: Placement) -> Iterator[Fault]:
     """What is wrong with the robots that a placement selects."""
     for name in unknown_robots(placement, fleet.index.robots):
         yield Fault(name, "", Reason.UNKNOWN_ROBOT, f"robotNames has {name}, and there is no such Robot")
-    for robot in _badly_named(fleet):
+    for robot in sorted(fleet.index.badly_named):
         if selects_robot(placement, fleet.index.robots[robot]):
             message = f"{robot} is no robot's name: a DNS label of at most 57 characters"
             yield Fault(robot, "", Reason.BAD_ROBOT_NAME, message)
-
-
-def _badly_named(fleet: Fleet) -> Iterable[str]:
-    return (name for name in fleet.index.robots if not is_robot_name(name))
