@@ -255,7 +255,10 @@ class Placements:
         fleet, text, now = self._state.fleet, placement.text, self._state.clock()
         desk.progress.placement_changed(placement)
         selected = fleet.index.robots_of(text)
-        desk.left = (desk.left | desk.robots) - selected
+        if selected != desk.robots:  # it is the same at most steps, and has thousands
+            desk.left = (desk.left | desk.robots) - selected
+            desk.changed |= selected - desk.robots
+            desk.robots = set(selected)
         for robot in list(desk.left):
             is_left = any(self._rows_of(placement, robot))
             desk.progress.tell(robot, None, is_left=is_left)
@@ -263,7 +266,7 @@ class Placements:
                 desk.left.discard(robot)
             desk.acked.pop(robot, None)
             self._replicas.seats.restamped.discard((text, robot))
-        changed = (desk.changed | (selected - desk.robots)) & selected
+        changed, desk.changed = desk.changed & selected, set()
         for robot in changed:
             tally = self._tally(placement, robot)
             desk.progress.tell(robot, tally)
@@ -271,7 +274,6 @@ class Placements:
             if desk.acked.get(robot, False) is not tally.acked:
                 desk.acked[robot] = tally.acked
                 self._returned.acked_changed(text, robot)
-        desk.robots, desk.changed = set(selected), set()
         self._replicas.open(text, desk.progress.step(now, may_begin=self._shards.may_begin(selected)))
         opened = [robot for robot in changed if self.may_write(text, robot)]
         is_new = placement.finalized and not desk.is_open  # marks change then, also where a robot's turn never comes
@@ -386,8 +388,7 @@ class Placements:
             for key in keys:
                 if release := self._releases.get(key, ""):
                     self._replicas.look(self._state.losses.release(uid, release))
-                    object_uid = self._own.uid(key)
-                    call = fleet_calls.remove_release(DECISIONS, key, uid=object_uid, release=release)
+                    call = fleet_calls.remove_release(DECISIONS, key, uid=self._own.uid(key), release=release)
                     await self._own.send(DECISIONS.resource, call)
                 if not bound[uid] and resolution.all_listed(self._state.fleet):
                     await self._own.delete(DECISIONS, key)
