@@ -14,6 +14,7 @@ from crsyncer.door.split.shard_objects import ShardObjects
 from crsyncer.door.split.splitting import Splitting
 from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
+from tests.door.simulated import answered
 from tests.model.api_server import ApiServer
 from tests.model.clock import Clock
 from tests.model.storage import Storage
@@ -42,11 +43,7 @@ class Shard:
             self.writes.append((call.method, call.path))
         if self.is_down:
             return Reply(500, {"message": "busy"})
-        if call.path == "/apis":
-            groups = sorted({kind.group for kind in self.server.kinds() if kind.group})
-            found = [{"name": name, **self.server.answer(Call("x", "GET", f"/apis/{name}")).body} for name in groups]
-            return Reply(200, {"groups": found})
-        return self.server.answer(call)
+        return answered(self.server, call)
 
     def do(self, method: str, path: str, body: Any = None) -> Json:
         """A person's request."""
