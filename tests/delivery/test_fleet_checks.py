@@ -194,10 +194,10 @@ def test_F10_2_a_shard_answers_serves_the_placed_kinds_and_gives_the_rights():
     }
 
 
-def test_F10_2_only_replicas_at_the_root_are_counted_and_that_is_said():
+def test_F10_2_replicas_on_shards_that_were_not_read_are_not_counted_and_that_is_said():
     world = World(robots=2)
     world.fleet.unread.add("b")
-    assert judged(world)[f"kind {GOALS}"].message == "1 source selected, 2 replicas at the root"
+    assert judged(world)[f"kind {GOALS}"].message == "1 source selected, 2 replicas on the shards that were read"
 
 
 def test_a_shard_that_cannot_be_read_is_one_failure_and_degrades():

@@ -145,8 +145,16 @@ def test_a_stopped_controller_comes_before_health():
 
 
 def replica(**fields: object) -> Json:
-    found: Json = {"resource": "goals", "source": "site/dock", "sourceId": "a" * 24, "namespace": "robot-r1"}
-    found |= {"name": "dock", "uid": "u1", "governedBy": "site/nav", "stamp": "s1", "written": "s1", "acked": True}
+    found: Json = {"resource": "goals", "shard": "root", "source": "site/dock", "sourceId": "a" * 24}
+    found |= {
+        "namespace": "robot-r1",
+        "name": "dock",
+        "uid": "u1",
+        "governedBy": "site/nav",
+        "stamp": "s1",
+        "written": "s1",
+        "acked": True,
+    }
     return found | {"verdict": "current", "reason": "Current", "rule": "F3.4", "message": "fine\x1b[2J"} | fields
 
 
@@ -173,7 +181,8 @@ def test_an_explanation_names_verdict_reason_and_rule():
 
 
 def test_a_plan_has_a_line_for_each_write_and_counts_them():
-    write: Json = {"verb": "create", "resource": "goals", "namespace": "robot-r1", "name": "dock", "robot": "r1"}
+    write: Json = {"verb": "create", "resource": "goals", "shard": "root", "namespace": "robot-r1"}
+    write |= {"name": "dock", "robot": "r1"}
     write |= {"source": "site/dock", "placement": "site/nav", "when": "now"}
     held = write | {"verb": "delete", "placement": None, "when": "held"}
     blocked = {"robot": "r1", "source": "site/map", "reason": "RenderFailed", "message": "no property x"}
@@ -195,5 +204,5 @@ def test_a_release_shows_what_goes():
     assert lines[51:] == [
         "    and 10 more: -o json shows all",
         "cd34: 60 replicas of RobotPlacement site/nav (gone) will be removed: m",
-        "    they cannot be named: the status may be behind, or not every kind can be listed",
+        "    they cannot be named: the status may be behind, or not everything can be listed",
     ]

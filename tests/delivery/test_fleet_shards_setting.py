@@ -34,3 +34,22 @@ def test_section_12_a_bad_shard_is_one_line_and_exit_code_2(tmp_path: Path, shar
     assert done.returncode == 2
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("status",), ("explain", "p", "--robot", "r"), ("plan",), ("render", "p", "--robot", "r"), ("release", "x"),
+     ("doctor",)],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_section_12_each_command_that_reads_the_cloud_takes_shards_as_fleet_run_does(tmp_path: Path, words):
+    (tmp_path / "a").write_text(KUBECONFIG.format(host="a"))
+    (tmp_path / "config.yaml").write_text(
+        f"cloud: {{kubeconfig: {tmp_path / 'a'}}}\nshards: {{b: {tmp_path / 'none'}}}\n"
+    )
+    by_file = crsyncer("fleet", *words, "--config", tmp_path / "config.yaml")
+    shards = f"b={tmp_path / 'none'}"
+    by_variable = crsyncer("fleet", *words, "--cloud-kubeconfig", tmp_path / "a", CRSYNCER_SHARDS=shards)
+    for done in (by_file, by_variable):
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert "b: " in done.stderr

@@ -1,6 +1,7 @@
 """A fleet whose replicas are all there, and that loses things."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
@@ -66,7 +67,9 @@ def reported(*online: str, offline: tuple[str, ...] = (), now: float = 1000.0) -
 
 def turns(fleet: Fleet, reports: Reports | None = None, decisions: Iterable[Decision] = ()) -> Turns:
     """The turns of a fleet, without Decisions by default."""
-    return Turns(fleet, decisions=decisions, reports=reports or reported(), now=1000.0)
+    return Turns(
+        fleet, decisions=decisions, reports=partial((reports or reported()).of_placement, now=1000.0), now=1000.0
+    )
 
 
 def show(fleet: Fleet, each: ReplicaKey, **metadata: Any) -> Change:

@@ -1,6 +1,7 @@
 """The document of `crsyncer fleet explain`: each verdict with its reason, rule and message."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -208,12 +209,16 @@ def test_F9_6_a_robot_has_acked_what_its_report_has_of_all_that_was_written():
         spec = {"robot": "r0", "beat": 1, "applied": {"uid-all": applied} if applied else {}}
         reports.shown({"metadata": metadata | marks, "spec": spec}, now=NOW)
         decisions = [decision_of(decision)]
-        return robot_view("r0", placement, world.fleet, decisions=decisions, reports=reports)
+        return robot_view(
+            "r0", placement, world.fleet, decisions=decisions, reports=partial(reports.of_placement, now=NOW)
+        )
 
     written = applied_digest([("uid-robot-r0-dock", 1)])
     assert view(written) == RobotView("r0", "Ready", acked=True)
     assert view("other").acked is False
     assert view(None).acked is None
     reports = Reports(robots_namespace="default")
-    assert robot_view("r1", placement, world.fleet, decisions=[], reports=reports) == RobotView("r1")
+    assert robot_view(
+        "r1", placement, world.fleet, decisions=[], reports=partial(reports.of_placement, now=NOW)
+    ) == RobotView("r1")
     assert reports.last("r1") is None

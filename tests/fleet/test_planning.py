@@ -21,6 +21,7 @@ from tests.fleet.made import GOALS, KIND, goal, goal_id, key, patched, raw_place
 
 def write(verb: str, robot: str = "r0", when: str = "now", name: str = "dock") -> Any:
     return {"verb": verb, "resource": GOALS, "namespace": f"robot-{robot}", "name": name, "robot": robot} | {
+        "shard": "root",
         "source": f"site/{name}",
         "placement": "site/all",
         "when": when,

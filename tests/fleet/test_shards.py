@@ -12,6 +12,7 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
 from crsyncer.fleet.domain.returned.singletons import Singletons
+from crsyncer.fleet.domain.shown.explain_document import RobotView, fleet_explain
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.domain.transport.keys import at, on_shard, split
@@ -29,12 +30,13 @@ from crsyncer.fleet.domain.values import (
     Verdict,
     Wait,
 )
+from tests.fleet.lossy import turns
 from tests.fleet.made import GOALS, KIND, goal, key, placement, raw_placement, raw_robot
 
 HOME = raw_robot("r1")
 ON_B = raw_robot("r1", **{SHARD_LABEL: "b"})
 ON_Z = raw_robot("r1", **{SHARD_LABEL: "z"})
-KIND_B = replace(KIND, shard="b")
+KIND_B = KIND.at_shard("b")
 
 
 def k(shard: str = "b", robot: str = "r1") -> ReplicaKey:
@@ -317,3 +319,33 @@ def test_F6_2_the_status_of_a_source_stays_while_its_robots_shard_cannot_be_seen
     source = fleet.index.source_of(key("r1").source_id)
     assert source is not None
     assert Singletons(fleet).plan(source) == Wait("the replica on shard b cannot be seen")
+
+
+@pytest.mark.parametrize(
+    ("shard", "unread", "listed", "rows"),
+    [
+        ("b", "", True, {"b": ("current", "Current", "F3.4")}),
+        ("b", "", False, {"b": ("blocked", "NotListed", "F1.1")}),
+        ("c", "c", True, {"b": ("blocked", "OtherShard", "F10.2"), "c": ("blocked", "OtherShard", "F10.2")}),
+        ("z", "", True, {"b": ("blocked", "OtherShard", "F10.2"), "z": ("blocked", "UnknownShard", "F10.2")}),
+    ],
+)
+def test_F10_2_a_replica_is_explained_by_the_shard_that_it_is_on(shard, unread, listed, rows):
+    fleet = a_fleet(raw_robot("r1", **{SHARD_LABEL: shard}), listed=(GOALS, f"b/{GOALS}") if listed else (GOALS,))
+    fleet.unread.update(unread)
+    show(fleet, k())
+    assert explained(fleet) == rows
+
+
+def test_F1_1_what_is_on_a_shard_that_was_not_read_is_not_known():
+    fleet = a_fleet(raw_robot("r1", **{SHARD_LABEL: "c"}))
+    assert explained(fleet) == {"c": ("blocked", "NotServed", "F2.3")}
+    fleet.unread.add("c")
+    assert explained(fleet) == {"c": ("blocked", "NotRead", "F1.1")}
+
+
+def explained(fleet: Fleet) -> dict[str, tuple[str, str, str]]:
+    """By shard: the verdict, reason and rule of r1's replica."""
+    placed = fleet.index.placements["site/all"]
+    content = fleet_explain(fleet, Losses(fleet), placed, RobotView("r1"), turns=turns(fleet), now=1000.0)
+    return {each["shard"]: (each["verdict"], each["reason"], each["rule"]) for each in content["replicas"]}

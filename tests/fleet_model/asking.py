@@ -1,18 +1,20 @@
 """What the commands say of a simulated fleet: they read its API server as those of a platform engineer do."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from crsyncer.adapters.config import FleetSettings
-from crsyncer.cli.fleet.read_facts import read_facts, read_reports
+from crsyncer.cli.fleet.read_facts import AllReports, read_facts, read_reports
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_fleet
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
-from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.shown.explain_document import fleet_explain, robot_view
 from crsyncer.fleet.domain.shown.planning import plan
+from crsyncer.fleet.domain.shown.release_document import shown_holds, with_names
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.domain.shown.turns import Turns
-from crsyncer.ports import Reply
+from crsyncer.ports import Reply, Send
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.world_parts import HOME
 
@@ -22,14 +24,16 @@ SETTINGS = FleetSettings(controller_namespace=HOME)
 class Asked:
     """The documents of the commands, as of now."""
 
-    def __init__(self, world: FleetWorld) -> None:
+    def __init__(self, world: FleetWorld, shards: Mapping[str, Send | SyncError] = MappingProxyType({})) -> None:
+        """`shards`: those that are given to the commands."""
         self._world = world
+        self._shards = shards
 
     def status(self) -> Json:
         """`crsyncer fleet status`."""
 
         async def ask() -> Json:
-            return fleet_status(await read_facts(self._send, SETTINGS))
+            return fleet_status(await read_facts(self._send, SETTINGS, self._shards))
 
         return self._world.clock.run(ask())
 
@@ -44,22 +48,34 @@ class Asked:
         writes = self.plan()["writes"]
         return {f"{each['verb']} {each['namespace']}/{each['name']}": each["when"] for each in writes}
 
+    def unknown(self, *robots: str) -> list[str]:
+        """What the commands say that they do not know of these robots, or of all."""
+        return [str(each) for each in self._load()[0].unknown(*robots)]
+
+    def held(self) -> list[tuple[str, ...] | None]:
+        """The replicas that `crsyncer fleet release --all` names, for each hold that a placement shows."""
+        found, _ = self._load()
+        holds = shown_holds(found.fleet.index.placements.values())
+        return [with_names(each, found.fleet, found.losses).names for each in holds]
+
     def explain(self, placement: str, robot: str) -> Json:
         """`crsyncer fleet explain`."""
 
         found, turns = self._load()
         shown = found.fleet.index.placements[f"default/{placement}"]
-        view = robot_view(robot, shown, found.fleet, decisions=found.decisions, reports=self._reports())
+        reports = self._reports(found).of_placement
+        view = robot_view(robot, shown, found.fleet, decisions=found.decisions, reports=reports)
         return fleet_explain(found.fleet, found.losses, shown, view, turns=turns, now=found.now)
 
     def _load(self) -> tuple[WholeFleet, Turns]:
-        found: WholeFleet = self._world.clock.run(load_fleet(self._send, SETTINGS))
-        turns = Turns(found.fleet, decisions=found.decisions, reports=self._reports(), now=found.now)
-        return found, turns
+        found: WholeFleet = self._world.clock.run(load_fleet(self._send, SETTINGS, self._shards))
+        reports = self._reports(found).of_placement
+        return found, Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
 
-    def _reports(self) -> Reports:
-        found: Reports = self._world.clock.run(read_reports(self._send, SETTINGS, self._world.server.storage.unix))
-        return found
+    def _reports(self, found: WholeFleet) -> AllReports:
+        now, robots = self._world.server.storage.unix, found.fleet.index.robots
+        read: AllReports = self._world.clock.run(read_reports(self._send, SETTINGS, robots, self._shards, now=now))
+        return read
 
     async def _send(self, call: Call) -> Reply:
         return self._world.server.answer(call)

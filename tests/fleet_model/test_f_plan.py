@@ -1,6 +1,7 @@
 """`crsyncer fleet plan` says before an edit exactly which writes of replicas the controller makes after it."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -41,15 +42,14 @@ def planned(world: FleetWorld, given: Json | None, *, without: str = "") -> Writ
     async def ask() -> Json:
         settings = FleetSettings(controller_namespace=HOME)
         objects = [] if given is None else [given]
-        found = await load_fleet(send, settings, named=given_placements(objects))
+        found = await load_fleet(send, settings, {}, named=given_placements(objects))
         assert found.failures == []
         if given is not None:
             await try_objects(send, found, objects)
         if without:
             try_deletion(found, without)
-        turns = Turns(
-            found.fleet, decisions=found.decisions, reports=Reports(robots_namespace="default"), now=found.now
-        )
+        reports = partial(Reports(robots_namespace="default").of_placement, now=found.now)
+        turns = Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
         return plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now, turns=turns)
 
     writes = world.clock.run(ask())["writes"]

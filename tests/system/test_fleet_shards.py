@@ -118,6 +118,14 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
             assert {each["state"] for (_, name), each in checks.items() if name.startswith("b/")} == {"ok"}
             assert {("kind", f"b/goals.{group}"), ("permissions", f"b/goals.{group}")} <= checks.keys()
 
+            assert (await asked(bed, "plan", *given))["writes"] == []
+            for name, known in (("rb", True), ("rc", False)):
+                [shown] = (await asked(bed, "explain", "all", "--robot", name, *given[:2]))["replicas"]
+                assert (shown["shard"], shown["reason"]) == (name[1], "Current" if known else "NotRead")
+                assert (shown["uid"] == old) is known
+            [rendered] = (await asked(bed, "render", "all", "--robot", "rb", *given))["items"]
+            assert rendered["metadata"]["namespace"] == "robot-rb"
+
             plane_b.stop("apiserver", graceful=False)
             await until_shown(bed, *given, robots={"online": 0, "unreported": 2}, codes=["ShardAway"])
             assert (await checked(bed, *given))["shard", "b"]["state"] == "fail"

@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, FLEET_RUN_OPTIONS, FleetSettings, load_fleet
-from crsyncer.errors import ConfigError
+from crsyncer.errors import ConfigError, SyncError
 
 if TYPE_CHECKING:
     from crsyncer.ports import Send
+
+    Shards = Mapping[str, Send | SyncError]
 
 _DEFAULT = "default"
 
 
 def cloud_options() -> list[click.Parameter]:
-    """`--config` and the settings of the fleet, for click's `params`."""
-    return [CONFIG, *FLEET_OPTIONS.values()]
-
-
-def shard_options() -> list[click.Parameter]:
-    """The same, and `--shard`."""
-    return [*cloud_options(), FLEET_RUN_OPTIONS["shards"]]
+    """`--config`, the settings of the fleet and `--shard`, for click's `params`."""
+    return [CONFIG, *FLEET_OPTIONS.values(), FLEET_RUN_OPTIONS["shards"]]
 
 
 def load_cloud(flags: Mapping[str, Any]) -> FleetSettings:
@@ -53,3 +50,29 @@ async def cloud(settings: FleetSettings, shard: Path | None = None) -> AsyncIter
     login = (settings.cloud_kubeconfig, settings.cloud_context) if shard is None else (shard, "")
     async with aclosing(await KubeVisit.enter(*login, insecure=settings.insecure_skip_tls_verify)) as visit:
         yield visit.request
+
+
+@asynccontextmanager
+async def shards(settings: FleetSettings) -> AsyncIterator["Shards"]:
+    """Send requests to each shard of `--shard`, by its name; in place of one whose login is of no use is the error."""
+    import asyncio
+    from contextlib import AsyncExitStack
+
+    async with AsyncExitStack() as stack:
+
+        async def enter(file: Path) -> "Send | SyncError":
+            try:
+                return await stack.enter_async_context(cloud(settings, file))
+            except SyncError as error:
+                return error
+
+        sends = await asyncio.gather(*(enter(file) for _, file in settings.shards))
+        yield {name: send for (name, _), send in zip(settings.shards, sends, strict=True)}
+
+
+def not_given(shard: str) -> SyncError:
+    """What is said of a shard that has robots and is not in `--shard`."""
+    return SyncError(
+        f"shard {shard} is not given: what is there is not known",
+        hint=f"add --shard {shard}=KUBECONFIG, as crsyncer fleet run has it",
+    )

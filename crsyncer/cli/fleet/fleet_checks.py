@@ -6,6 +6,7 @@ from functools import partial
 
 from crsyncer.cli.fleet.whole_fleet import WholeFleet
 from crsyncer.console.set_up.doctor_report import Check, Mark
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json, Side
 from crsyncer.core.reports.text import count, duration, some
 from crsyncer.fleet.domain.names import SOURCE, is_robot_name
@@ -129,8 +130,8 @@ def _properties(placements: Iterable[Placement], *, exists: bool) -> Check:
 def _kinds(found: WholeFleet) -> Iterator[Check]:
     index = found.fleet.index
     replicas = Counter(key.resource for key in found.fleet.rows)
-    where = " at the root" if found.fleet.unread else ""
-    for name, kind in sorted(index.kinds.items()):
+    where = " on the shards that were read" if found.fleet.unread else ""
+    for name, kind in sorted((name, kind) for name, kind in index.kinds.items() if kind.shard == ROOT):
         check = partial(_check, "kind", resource=name)
         if kind.verdict is not Verdict.PLACEABLE:
             yield check(Mark.FAIL, f"{kind.verdict}: {kind.message}", "a placement names it: correct one of both")
@@ -186,7 +187,7 @@ def _handed_over(found: WholeFleet) -> Collection[tuple[str, str, str]]:
             governor, kind = index.governor(key), index.kinds[key.resource]
             if governor is not None:
                 where = TRANSPORTS[key.target].address(governor[1], key.robot, namespaced=kind.namespaced)
-                places.add((key.resource, *where))
+                places.add((key.kind, *where))
     return places
 
 
@@ -194,7 +195,7 @@ def _strays(found: WholeFleet) -> Iterator[Check]:
     """Replicas of a placement that is gone without a Decision: nobody removes them (F5.2)."""
     index, remembered = found.fleet.index, {each.placement_uid for each in found.decisions}
     names = [
-        "/".join(filter(None, (key.resource, row.namespace, row.name)))
+        "/".join(filter(None, (key.kind, row.namespace, row.name)))
         for key, row in found.fleet.rows.items()
         if index.governor(key) is None
         and index.placement(row.marks.placement) is None

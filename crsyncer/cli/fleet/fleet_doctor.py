@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, load_cloud, shard_options
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, shards
 from crsyncer.cli.output import output_options, show
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import ConfigError, SyncError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from crsyncer.adapters.config import FleetSettings
+    from crsyncer.cli.fleet.cloud import Shards
     from crsyncer.cli.fleet.shard_checks import ShardSeen
     from crsyncer.console.set_up.doctor_report import Check
     from crsyncer.fleet.domain.values import PlacedKind, Placement
@@ -25,7 +25,7 @@ _AT_ONCE = 16
 """Requests under way at a time."""
 
 
-@click.command("doctor", params=shard_options())
+@click.command("doctor", params=cloud_options())
 @output_options
 def fleet_doctor(output: str, **flags: Any) -> int:
     """Is everything set up for the fleet controller, and if not, what do I do?
@@ -72,7 +72,7 @@ async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
     checks = await examine_server(load, SetUp("", EVERYWHERE, time.time, Expressions), seconds=_SERVER_SECONDS)
     if any(check.state is Mark.FAIL and check.name in ("login", "server") for check in checks):
         return checks, True  # whether a controller runs is not known
-    async with cloud(settings) as send:
+    async with cloud(settings) as send, shards(settings) as others:
         now, is_running = await read_clock(send), True
         try:
             leader = await read_leader(send, settings)
@@ -84,7 +84,7 @@ async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
             checks.append(judge_leader(leader, now, settings.controller_namespace))
             is_running = leader.is_running(now)
         checks += await _crds(send)
-        checks += await _fleet(send, settings)
+        checks += await _fleet(send, settings, others)
     return checks, is_running
 
 
@@ -106,10 +106,12 @@ def _shipped(name: str) -> Json:
     return content
 
 
-async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
+async def _fleet(send: "Send", settings: "FleetSettings", shards: "Shards") -> list["Check"]:
     """The checks of rights and of the fleet itself; a fleet that cannot be read is one check."""
+    import asyncio
+
     from crsyncer.cli.fleet.fleet_checks import judge_fleet
-    from crsyncer.cli.fleet.read_facts import read_all_reports
+    from crsyncer.cli.fleet.read_facts import read_reports
     from crsyncer.cli.fleet.shard_checks import judge_labels, judge_shard
     from crsyncer.cli.fleet.whole_fleet import load_fleet
     from crsyncer.console.set_up.doctor_report import Check, Mark
@@ -117,11 +119,10 @@ async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
     from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, Verdict
     from crsyncer.fleet.rights import kind_rights, own_rights
 
-    shards = dict(settings.shards)
     rights = own_rights(controller_namespace=settings.controller_namespace, robots=settings.robots)
     try:
-        found = await load_fleet(send, settings)
-        reports, _ = await read_all_reports(send, settings, found.fleet.index.robots, found.now)
+        found = await load_fleet(send, settings, shards)
+        reports = await read_reports(send, settings, found.fleet.index.robots, shards, now=found.now)
         namespace = await send(Call("get", "GET", f"/api/v1/namespaces/{PROPERTIES_NAMESPACE}"))
     except SyncError as error:
         unread = Check("fleet", Mark.FAIL, f"it cannot be read: {error}", error.hint or "see above", Side.CLOUD)
@@ -131,33 +132,35 @@ async def _fleet(send: "Send", settings: "FleetSettings") -> list["Check"]:
     named = {each.resource for one in placements for each in one.entries}
     named |= {each.resource for one in placements for each in one.templates}
     # The CRD of Robots often says that they may be placed: who places none needs no right to write them.
-    placeable = [kind for kind in index.kinds.values() if kind.verdict is Verdict.PLACEABLE]
+    placeable = [kind for kind in index.kinds.values() if kind.verdict is Verdict.PLACEABLE and kind.shard == ROOT]
     kinds = [kind for kind in placeable if kind.resource != settings.robots or kind.resource in named]
     missing = _expressions()
     problems = {} if missing else {each.text: _problem(each) for each in placements}
     exists = namespace.status != 404
-    rest = judge_fleet(found, reports, has_properties=exists, expressions=missing, problems=problems)
+    rest = judge_fleet(found, reports.all(), has_properties=exists, expressions=missing, problems=problems)
     checks = [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest, *judge_labels(index.robots.values(), shards)]
-    for shard, file in shards.items():
-        checks += judge_shard(shard, await _shard(settings, file, kinds), reports=_shipped("robotsyncstates"))
+    seen = await asyncio.gather(*(_shard(each, kinds) for each in shards.values()))
+    for shard, each in zip(shards, seen, strict=True):
+        checks += judge_shard(shard, each, reports=_shipped("robotsyncstates"))
     return checks
 
 
-async def _shard(settings: "FleetSettings", file: "Path", kinds: Iterable["PlacedKind"]) -> "ShardSeen | SyncError":
+async def _shard(send: "Send | SyncError", kinds: Iterable["PlacedKind"]) -> "ShardSeen | SyncError":
     """A shard beside the root, or why it cannot be read. `kinds` are those that are placed."""
     from crsyncer.cli.fleet.placed_kinds import PlacedKinds, read_crd
     from crsyncer.cli.fleet.shard_checks import ShardSeen
     from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
     from crsyncer.fleet.rights import shard_rights
 
+    if isinstance(send, SyncError):
+        return send
+    there = PlacedKinds(send, ())
     try:
-        async with cloud(settings, file) as send:
-            there = PlacedKinds(send, ())
-            return ShardSeen(
-                kinds=[await there.kind(each.group, each.plural) for each in kinds],
-                reports=await read_crd(send, ROBOT_SYNC_STATES.resource),
-                rights=await _reviews(send, shard_rights(kinds)),
-            )
+        return ShardSeen(
+            kinds=[await there.kind(each.group, each.plural) for each in kinds],
+            reports=await read_crd(send, ROBOT_SYNC_STATES.resource),
+            rights=await _reviews(send, shard_rights(kinds)),
+        )
     except SyncError as error:
         return error
 

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name, shards
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import report_error
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count, plain
 from crsyncer.errors import SyncError
@@ -27,7 +28,8 @@ def fleet_explain(placement: str, robot: str, namespace: str, output: str, **fla
 
     Reads the cloud with your kubeconfig and decides about each replica as the controller does: current, due, missing,
     deferred (its robot is offline), held (its removal waits for a human) or blocked. The rule in brackets is that of
-    the documentation. -o wide also shows digests.
+    the documentation. -o wide also shows digests. The replicas of a shard's robots are read there, with --shard as
+    `fleet run` has it.
 
     Exit codes: 0 done, 1 there is no such placement, or something cannot be read, 2 usage.
     """
@@ -51,14 +53,14 @@ async def _explain(settings: "FleetSettings", name: str, robot: str) -> tuple[Js
     from crsyncer.fleet.domain.shown.explain_document import robot_view
     from crsyncer.fleet.domain.shown.turns import Turns
 
-    async with cloud(settings) as send:
-        found = await load_fleet(send, settings)
-        reports = await read_reports(send, settings, found.now)
+    async with cloud(settings) as send, shards(settings) as others:
+        found = await load_fleet(send, settings, others)
+        reports = (await read_reports(send, settings, found.fleet.index.robots, others, now=found.now)).of_placement
     stored_placement(found, name)
     placement = found.fleet.index.placements[name]
     view = robot_view(robot, placement, found.fleet, decisions=found.decisions, reports=reports)
     turns = Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
-    return document(found.fleet, found.losses, placement, view, turns=turns, now=found.now), found.failures
+    return document(found.fleet, found.losses, placement, view, turns=turns, now=found.now), found.unknown(robot)
 
 
 def _text(content: Json, *, wide: bool = False) -> str:
@@ -72,7 +74,8 @@ def _text(content: Json, *, wide: bool = False) -> str:
         none = "it selects no source that it may place" if content["selected"] else "none is left there"
         lines.append(f"There are no replicas: {none}.")
     for each in replicas:
-        name = f"{each['resource']} {object_name(each)}"
+        where = "" if each["shard"] == ROOT else f" on shard {each['shard']}"
+        name = f"{each['resource']} {object_name(each)}{where}"
         lines += ["", f"{_MARKS[each['verdict']]}  {name}: {each['verdict']}: {each['reason']} [{each['rule']}]"]
         lines.append(f"    {each['message']}")
         other = each["governedBy"] not in (None, f"{placement['namespace']}/{placement['name']}")

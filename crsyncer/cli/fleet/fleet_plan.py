@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name, shards
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error
+from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count, plain
 from crsyncer.errors import SyncError
@@ -34,7 +35,8 @@ def fleet_plan(file: Path | None, without: str, namespace: str, output: str, **f
     """Print every create, update and delete of a replica that would follow from what is stored.
 
     With -f and --without, from what would be stored then: so the cost of an edit is seen before it is made. Reads the
-    cloud with your kubeconfig and changes nothing. Objects of FILE are tried on the cloud as a dry run.
+    cloud with your kubeconfig and changes nothing. Objects of FILE are tried on the cloud as a dry run. The replicas of
+    a shard's robots are read there, with --shard as `fleet run` has it.
 
     Each write is made now, inTurn (a rollout lets its robot wait for others), deferred (until its robot is online
     again) or held (until somebody releases the hold).
@@ -72,17 +74,16 @@ async def _plan(
     from crsyncer.fleet.domain.shown.turns import Turns
 
     given = read_objects(file, settings, namespace or "default") if file is not None else ()
-    async with cloud(settings) as send:
-        found = await load_fleet(send, settings, named=given_placements(given))
+    async with cloud(settings) as send, shards(settings) as others:
+        found = await load_fleet(send, settings, others, named=given_placements(given))
         notes = await try_objects(send, found, given) if given else []
-        reports = await read_reports(send, settings, found.now)
+        reports = await read_reports(send, settings, found.fleet.index.robots, others, now=found.now)
     if deleted:
         try_deletion(found, deleted)
-    turns = Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
+    unknown = found.unknown()
+    turns = Turns(found.fleet, decisions=found.decisions, reports=reports.of_placement, now=found.now)
     content = plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now, turns=turns)
-    shards = ", ".join(sorted(found.fleet.unread))
-    unread = [SyncError(f"what is on other shards is not known: {shards}")] if shards else []
-    return content, notes, [*found.failures, *unread]
+    return content, notes, unknown
 
 
 def _lines(content: Json) -> list[str]:
@@ -90,7 +91,8 @@ def _lines(content: Json) -> list[str]:
     for each in content["writes"]:
         by = f", by {each['placement']}" if each["placement"] else ""
         when = "" if each["when"] == "now" else f" ({each['when']})"
-        lines.append(f"{each['verb']} {each['resource']} {object_name(each)}: of {each['source']}{by}{when}")
+        where = "" if each["shard"] == ROOT else f" on shard {each['shard']}"
+        lines.append(f"{each['verb']} {each['resource']} {object_name(each)}{where}: of {each['source']}{by}{when}")
     lines += [
         f"blocked {each['source']} for {each['robot']}: {each['reason']}: {each['message']}"
         for each in content["blocked"]

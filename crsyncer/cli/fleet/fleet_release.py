@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, shards
 from crsyncer.cli.output import confirmed, output_options, show, yes_option
 from crsyncer.cli.shared import report_error
 from crsyncer.core.reports.text import count, plain
@@ -30,7 +30,8 @@ _PERIOD_SECONDS = 2.0
 def fleet_release(ids: tuple[str, ...], everything: bool, yes: bool, output: str, **flags: Any) -> int:
     """Release holds: the controller removes the replicas that it holds back because their loss may be a mistake.
 
-    Shows the replicas and asks first; without a terminal and without --yes it only shows them. Sets the annotation
+    Shows the replicas and asks first; without a terminal and without --yes it only shows them. Those of a shard's
+    robots are read there, with --shard as `fleet run` has it. Sets the annotation
     fleet.crsyncer.cloudrobotics.com/release on the placement, or on its Decision if the placement is gone. A release
     removes exactly what its ID has shown: where that has changed meanwhile, the hold has another ID, and stays.
 
@@ -44,10 +45,12 @@ def fleet_release(ids: tuple[str, ...], everything: bool, yes: bool, output: str
 
     from crsyncer.fleet.domain.shown.release_document import release_document
 
-    found = asyncio.run(_find(settings, ids, named=not yes))
+    found, unknown = asyncio.run(_find(settings, ids, named=not yes))
+    for error in unknown:
+        report_error(error)
     if not found:
-        show(release_document((), released=False), output, names=(), text=lambda: "nothing is held")
-        return 0
+        show(release_document((), released=False), output, names=(), text=lambda: "" if unknown else "nothing is held")
+        return int(bool(unknown))
     question = f"release {count(len(found), 'hold')}?"
     released = confirmed(question, "\n".join(map(plain, _preview(found))), yes=yes, output=output)
     failures: dict[str, SyncError] = asyncio.run(_release(settings, found)) if released else {}
@@ -57,7 +60,7 @@ def fleet_release(ids: tuple[str, ...], everything: bool, yes: bool, output: str
     show(content, output, names=[each.id for each in found], text=lambda: "\n".join(lines) if released else "")
     for error in failures.values():
         report_error(error)
-    return int(bool(failures))
+    return int(bool(failures or (everything and unknown)))
 
 
 def _preview(found: Sequence["HeldHere"]) -> list[str]:
@@ -66,15 +69,21 @@ def _preview(found: Sequence["HeldHere"]) -> list[str]:
         owner = f"RobotPlacement {each.namespace}/{each.placement}" + (" (gone)" if each.decision else "")
         lines += [f"{each.id}: {count(each.objects, 'replica')} of {owner} will be removed: {each.message}"]
         if each.names is None:
-            lines.append("    they cannot be named: the status may be behind, or not every kind can be listed")
+            lines.append("    they cannot be named: the status may be behind, or not everything can be listed")
         lines += [f"    {name}" for name in (each.names or ())[:_MOST_NAMES]]
         if len(each.names or ()) > _MOST_NAMES:
             lines.append(f"    and {len(each.names or ()) - _MOST_NAMES} more: -o json shows all")
     return lines
 
 
-async def _find(settings: "FleetSettings", ids: Sequence[str], *, named: bool) -> list["HeldHere"]:
-    """The holds of these IDs, or (none given) all. Raises SyncError for an ID that holds nothing."""
+async def _find(
+    settings: "FleetSettings", ids: Sequence[str], *, named: bool
+) -> tuple[list["HeldHere"], list[SyncError]]:
+    """The holds of these IDs, or (none given) all, and what is not known. Raises SyncError for an ID of none.
+
+    The id of a hold is made of all replicas that it keeps: where a shard cannot be read, a placement that is gone, and
+    so shows no ids itself, may have others than are found here.
+    """
     from crsyncer.cli.fleet.stored import PLACEMENTS
     from crsyncer.cli.fleet.whole_fleet import DECISIONS, load_fleet
     from crsyncer.console.compare import lister
@@ -82,21 +91,25 @@ async def _find(settings: "FleetSettings", ids: Sequence[str], *, named: bool) -
     from crsyncer.fleet.domain.rollout.decisions import decision_of
     from crsyncer.fleet.domain.shown.release_document import orphan_holds, orphans, shown_holds, with_names
 
-    async with cloud(settings) as send:
+    unknown: list[SyncError] = []
+    async with cloud(settings) as send, shards(settings) as others:
         placements = [placement_of(raw) async for raw in lister.objects(send, PLACEMENTS)]
         decisions = [decision_of(raw) async for raw in lister.objects(send, DECISIONS)]
         holds, gone = shown_holds(placements), orphans(decisions, placements)
         known = {each.id for each in holds}
         if (gone and not known.issuperset(ids or ("all",))) or (named and holds):
-            fleet = await load_fleet(send, settings)
-            holds += orphan_holds(fleet.losses, gone)
+            fleet = await load_fleet(send, settings, others)
+            unknown = fleet.unknown()
+            holds += orphan_holds(fleet.losses, gone) if not unknown else []
             holds = [with_names(each, fleet.fleet, fleet.losses) for each in holds]
     by_id = {each.id: each for each in holds}
     for each in ids:
         if each not in by_id:
             there = ", ".join(sorted(by_id)) or "none"
-            raise SyncError(f"there is no hold {each}", hint=f"what is held may have changed; there are: {there}")
-    return [by_id[each] for each in dict.fromkeys(ids)] if ids else holds
+            missing = f"; {unknown[0]}, {unknown[0].hint}" if unknown else ""
+            hint = f"what is held may have changed; there are: {there}{missing}"
+            raise SyncError(f"there is no hold {each}", hint=hint)
+    return ([by_id[each] for each in dict.fromkeys(ids)] if ids else holds), unknown if gone else []
 
 
 async def _release(settings: "FleetSettings", found: Sequence["HeldHere"]) -> dict[str, SyncError]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crsyncer.adapters.config import FleetSettings, load_fleet
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, placement_name
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, placement_name, shards
 from crsyncer.cli.output import full_name, namespace_option, output_options, show
 from crsyncer.cli.shared import report_error
 from crsyncer.cli.yaml_text import yaml_text
@@ -34,7 +34,8 @@ def fleet_render(placement: str, robot: str, file: Path | None, namespace: str, 
     """Print the objects that a RobotPlacement makes for a robot, as they would be written for the first time.
 
     Reads the cloud with your kubeconfig and changes nothing. Without a kubeconfig no server is asked: FILE then has
-    everything, and what is not in it counts as absent. Of a Secret digests are shown in place of its values.
+    everything, and what is not in it counts as absent. Of a Secret digests are shown in place of its values. With
+    --shard, as `fleet run` has it, a shard's robot gets objects in the version that the shard serves.
 
     Exit codes: 0 done, 1 an object cannot be made (the others are printed), 2 usage, or a file that cannot be used.
     """
@@ -73,7 +74,8 @@ async def _render(settings: FleetSettings, file: Path | None, placement: tuple[s
     given = read_objects(file, settings, placement[0]) if file is not None else ()
     async with AsyncExitStack() as stack:
         send = await stack.enter_async_context(cloud(settings)) if settings.has_login else None
-        found = await replicas_of(Objects(settings, send, given), *placement, robot)
+        others = await stack.enter_async_context(shards(settings)) if send is not None else {}
+        found = await replicas_of(Objects(settings, send, given, others), *placement, robot)
     if send is None:
         found.notes.append("no server was asked: what is not in the file counts as absent")
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, load_cloud, placement_name, shard_options
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name, shards
 from crsyncer.cli.output import TEXTS, namespace_option, output_options, show
 from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.core.model import Json
@@ -21,7 +21,7 @@ _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attent
 _PERIOD_SECONDS = 2.0
 
 
-@click.command("status", params=shard_options())
+@click.command("status", params=cloud_options())
 @click.argument("placement", metavar="[[NAMESPACE/]PLACEMENT]", default="")
 @click.option("--robot", metavar="NAME", default="", help="Also what this robot has, and why.")
 @click.option("-w", "--watch", is_flag=True, help="Repeat until Ctrl-C; with --json one line each time.")
@@ -91,8 +91,8 @@ def _read(settings: "FleetSettings", wanted: str, robot: str) -> Json:
 async def _facts(settings: "FleetSettings") -> Any:
     from crsyncer.cli.fleet.read_facts import read_facts
 
-    async with cloud(settings) as send:
-        return await read_facts(send, settings)
+    async with cloud(settings) as send, shards(settings) as others:
+        return await read_facts(send, settings, others)
 
 
 def _show(content: Json, output: str, *, stream: bool = False) -> None:

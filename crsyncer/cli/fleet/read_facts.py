@@ -3,11 +3,10 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
-from crsyncer.cli.fleet.cloud import cloud
 from crsyncer.cli.fleet.stored import PLACEMENTS, STRIPS, dead_kinds, robots_place
 from crsyncer.cli.fleet.whole_fleet import DECISIONS
 from crsyncer.console.compare import lister
@@ -20,16 +19,17 @@ from crsyncer.errors import NotServed, SyncError
 from crsyncer.fleet.domain import lease
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import decision_of
-from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
 from crsyncer.fleet.domain.values import Robot
 
 if TYPE_CHECKING:
+    from crsyncer.cli.fleet.cloud import Shards
     from crsyncer.ports import Send
 
 
-async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
-    """The fleet as the cloud shows it. Raises SyncError where it cannot be read.
+async def read_facts(send: "Send", settings: FleetSettings, shards: "Shards") -> FleetFacts:
+    """The fleet as the cloud and its shards show it. Raises SyncError where the root cannot be read.
 
     A kind that is not served is dead, and has no objects; one that is being deleted is dead, too.
     """
@@ -42,62 +42,69 @@ async def read_facts(send: "Send", settings: FleetSettings) -> FleetFacts:
     placements = [raw async for raw in _objects(send, PLACEMENTS, dead)]
     decisions = [decision_of(raw) async for raw in _objects(send, DECISIONS, dead)]
     dead |= await dead_kinds(send, *(each for each in (place, PLACEMENTS, DECISIONS, STRIPS) if each is not None))
-    reports, unread = await read_all_reports(send, settings, robots, now)
+    reports = await read_reports(send, settings, robots, shards, now=now)
     shown = [*map(placement_of, placements)]
     edits = {each.text: last_edit(raw) for each, raw in zip(shown, placements, strict=True)}
     return FleetFacts(
         placements=shown,
         robots=robots,
-        reports=reports,
+        reports=reports.all(),
         decisions=decisions,
         leader=await read_leader(send, settings),
         now=now,
         dead=dead,
         edited={name: when for name, when in edits.items() if when is not None},
-        unread=unread,
+        unread=reports.unread,
     )
 
 
-async def read_all_reports(
-    send: "Send", settings: FleetSettings, robots: Mapping[str, Robot], now: float
-) -> tuple[dict[str, Reported], dict[str, str]]:
-    """What each robot reports on its shard (F9.1), and why that of others is not known: by shard, empty: not given.
+@dataclass(slots=True)
+class AllReports:
+    """What robots report, each on its own shard (F9.1)."""
 
-    Raises SyncError where the root, which `send` asks, cannot be read.
-    """
-    given = dict(settings.shards)
-    unread = {each.shard: "" for each in robots.values() if each.shard not in (ROOT, *given)}
-    found = await _read_reports(send, settings, robots, ROOT, now)
-    readings = [_read_shard(settings, robots, name, file) for name, file in given.items()]
-    answers = await asyncio.gather(*readings) if readings else []
-    for name, answer in zip(given, answers, strict=True):
+    robots: Mapping[str, Robot]
+    shards: dict[str, tuple[Reports, float]]
+    """By name: the reports of a shard that was read, and Unix time by its clock."""
+    unread: dict[str, str]
+    """Why those of others are not known, by shard; empty: it is not given."""
+
+    def all(self) -> dict[str, Reported]:
+        """What each robot reports, where its shard was read."""
+        known = {name: self.shards[each.shard] for name, each in self.robots.items() if each.shard in self.shards}
+        return {name: Reported(reports.report(name, now), reports.last(name)) for name, (reports, now) in known.items()}
+
+    def of_placement(self, robot: str, placement: str) -> tuple[Report, str | None]:
+        """What a robot reports for a placement's uid."""
+        known = self.robots.get(robot)
+        found = self.shards.get(ROOT if known is None else known.shard)
+        return (Report.UNREPORTED, None) if found is None else found[0].of_placement(robot, placement, found[1])
+
+
+async def read_reports(
+    send: "Send", settings: FleetSettings, robots: Mapping[str, Robot], shards: "Shards", *, now: float
+) -> AllReports:
+    """The reports on all shards; nothing where RobotSyncState is not served. Raises SyncError for the root alone."""
+
+    async def read(there: "Send | SyncError") -> tuple[Reports, float] | SyncError:
+        if isinstance(there, SyncError):
+            return there
+        try:
+            clock = await read_clock(there)
+            return await _read_reports(there, settings, clock), clock
+        except SyncError as error:
+            return error
+
+    found = AllReports(robots, {ROOT: (await _read_reports(send, settings, now), now)}, {})
+    found.unread |= {each.shard: "" for each in robots.values() if each.shard not in (ROOT, *shards)}
+    for name, answer in zip(shards, await asyncio.gather(*map(read, shards.values())), strict=True):
         if isinstance(answer, SyncError):
-            unread[name] = str(answer)
+            found.unread[name] = str(answer)
         else:
-            found |= answer
-    return found, unread
+            found.shards[name] = answer
+    return found
 
 
-async def _read_shard(
-    settings: FleetSettings, robots: Mapping[str, Robot], shard: str, file: Path
-) -> dict[str, Reported] | SyncError:
-    try:
-        async with cloud(settings, file) as send:
-            return await _read_reports(send, settings, robots, shard, await read_clock(send))
-    except SyncError as error:
-        return error
-
-
-async def _read_reports(
-    send: "Send", settings: FleetSettings, robots: Mapping[str, Robot], shard: str, now: float
-) -> dict[str, Reported]:
-    reports = await read_reports(send, settings, now)
-    names = [each.name for each in robots.values() if each.shard == shard]
-    return {name: Reported(reports.report(name, now), reports.last(name)) for name in names}
-
-
-async def read_reports(send: "Send", settings: FleetSettings, now: float) -> Reports:
-    """What robots report there; nothing where RobotSyncState is not served. Raises SyncError."""
+async def _read_reports(send: "Send", settings: FleetSettings, now: float) -> Reports:
     reports = Reports(robots_namespace=settings.robots_namespace)
     async for raw in _objects(send, ROBOT_SYNC_STATES, set()):
         reports.shown(raw, now=now)

@@ -4,6 +4,8 @@ import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from crsyncer.cli.fleet.cloud import not_given
+from crsyncer.cli.fleet.placed_kinds import PlacedKinds
 from crsyncer.cli.fleet.stored import Objects
 from crsyncer.core.content.object_content import concealed, content_of
 from crsyncer.core.model import Json
@@ -14,6 +16,7 @@ from crsyncer.fleet.domain.read_objects import placement_of, robot_of, source_of
 from crsyncer.fleet.domain.rendering import UNSHOWN, Strips, render
 from crsyncer.fleet.domain.replica_plan import new_body
 from crsyncer.fleet.domain.selection import entry_for, governing, may_be_source, selects_robot
+from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
 from crsyncer.fleet.domain.transport.transports import TRANSPORTS
 from crsyncer.fleet.domain.values import (
     PlacedKind,
@@ -58,7 +61,7 @@ async def replicas_of(objects: Objects, namespace: str, name: str, robot_name: s
     except Undefined as error:
         found.failures.append(f"robot {robot.name}: {Reason.RENDER_FAILED}: {error}")
         return found
-    strips = _strips(await objects.strips())
+    strips, kinds = _strips(await objects.strips()), _kinds_there(objects, robot, found)
     home = objects.settings.controller_namespace
     async for kind, source, strategy in _sources(objects, placement, home, found):
         governs = governing(
@@ -67,13 +70,16 @@ async def replicas_of(objects: Objects, namespace: str, name: str, robot_name: s
         if governs is not None and governs is not placement:
             found.notes.append(f"{_named(kind, source)} is governed by the older RobotPlacement {governs.text}")
             continue
+        there = kind if kinds is None else (await kinds.kind(kind.group, kind.plural)).at_shard(robot.shard)
+        if not _is_placeable(there, placement, home, found):
+            continue
         made = render(source, placement, strips.get(kind.resource, ()), robot=robot, config_map=properties)
         if isinstance(made, RenderFailed):
             message = UNSHOWN if kind.sensitive else made.message
             found.failures.append(f"{_named(kind, source)}: {made.reason}: {message}")
             continue
         where = TRANSPORTS[placement.target].address(source.key, robot.name, namespaced=kind.namespaced)
-        wanted = Wanted(source.key, source_id(source.key), robot.name, placement, kind, *where, strategy, made)
+        wanted = Wanted(source.key, source_id(source.key), robot.name, placement, there, *where, strategy, made)
         found.bodies.append(_shown(new_body(wanted, made), kind))
     if not found.bodies and not found.failures and not found.notes:
         found.notes.append(f"RobotPlacement {placement.text} matches no object: there are no replicas")
@@ -85,6 +91,19 @@ def _selects(other: Placement, placement: Placement, kind: PlacedKind, source: S
     if source.key.placement or (kind.namespaced and other.target is not placement.target):
         return False
     return entry_for(other, source.key, source.labels, home=home) is not None
+
+
+def _kinds_there(objects: Objects, robot: Robot, found: Replicas) -> PlacedKinds | None:
+    """The kinds as a robot's shard serves them; None: as the root does. Raises SyncError of a shard of no use."""
+    if robot.shard == ROOT or objects.send is None:
+        return None
+    if (send := objects.shards.get(robot.shard)) is None:
+        missing = not_given(robot.shard)
+        found.notes.append(f"{missing}, its kinds count as those of the root; {missing.hint}")
+        return None
+    if isinstance(send, SyncError):
+        raise send
+    return PlacedKinds(send, ())
 
 
 async def _robot(objects: Objects, name: str) -> Robot:
@@ -132,7 +151,7 @@ def _is_placeable(kind: PlacedKind, placement: Placement, home: str, found: Repl
     problem = "" if kind.verdict is Verdict.PLACEABLE else f"{kind.verdict}: {kind.message}"
     if not problem and not kind.namespaced and placement.namespace != home:
         problem = f"NotAllowed: only placements in {home} may select cluster-scoped objects"
-    line = f"{kind.resource}: {problem}"
+    line = f"{on_shard(kind.name)}: {problem}"
     if problem and line not in found.failures:
         found.failures.append(line)
     return not problem

@@ -1,7 +1,8 @@
 """What is stored of a fleet: the cloud's objects, with those of a file put over them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.given import group_of, is_of, is_plural
@@ -14,6 +15,9 @@ from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.read_objects import kind_of
 from crsyncer.fleet.domain.values import GROUP, PROPERTIES_NAMESPACE, PlacedKind, Placement
 from crsyncer.ports import Reply, Send
+
+if TYPE_CHECKING:
+    from crsyncer.cli.fleet.cloud import Shards
 
 _ABSENT: Json = {"metadata": {"uid": "", "creationTimestamp": "9999-12-31T23:59:59Z"}}
 """For an object that is not stored yet: it is younger than everything."""
@@ -32,6 +36,8 @@ class Objects:
     """None: no server is asked."""
     given: tuple[Json, ...] = ()
     """The objects of the file."""
+    shards: "Shards" = field(default_factory=dict)
+    """Those that may be asked for the kinds that they serve."""
 
     @property
     def kinds(self) -> PlacedKinds:

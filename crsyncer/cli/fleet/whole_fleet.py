@@ -1,11 +1,14 @@
 """Loads a whole fleet once from the cloud, in the order in which the controller takes it up (F1.1)."""
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
+from crsyncer.cli.fleet.cloud import not_given
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
 from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, dead_kinds, no_robots, robots_place
 from crsyncer.console.compare import lister
@@ -19,8 +22,13 @@ from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.read_objects import placement_of, row_of
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
+from crsyncer.fleet.domain.shown.fleet_reasons import SHARD_HINT
+from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
 from crsyncer.fleet.domain.values import GROUP, PlacedKind, Placement
 from crsyncer.ports import Send
+
+if TYPE_CHECKING:
+    from crsyncer.cli.fleet.cloud import Shards
 
 DECISIONS = Collection(GROUP, "v1alpha1", "robotplacementdecisions")
 
@@ -43,6 +51,16 @@ class WholeFleet:
     """Kinds without a CRD of which something in the cloud has written the status of a source."""
     failures: list[SyncError] = field(default_factory=list)
     """What could not be listed; what depends on it is not known."""
+    away: dict[str, SyncError] = field(default_factory=dict)
+    """Why a shard could not be read, by its name."""
+
+    def unknown(self, *robots: str) -> list[SyncError]:
+        """What is not known of these robots (none: of all): one error for each shard, and all failures."""
+        fleet = self.fleet
+        fleet.unread |= {each.shard for each in fleet.index.robots.values()} - fleet.shards
+        fleet.shards |= fleet.unread  # the controller may know them
+        asked = {fleet.index.shard_of(name) for name in robots} if robots else fleet.unread
+        return [*self.failures, *(self.away.get(each) or not_given(each) for each in sorted(asked & fleet.unread))]
 
     def take(self, change: Change) -> None:
         """Take up what follows from an event."""
@@ -54,14 +72,16 @@ class WholeFleet:
         self.losses.started(self.now, set(resources))
 
 
-async def load_fleet(send: Send, settings: FleetSettings, *, named: Sequence[Placement] = ()) -> WholeFleet:
-    """The fleet as the cloud has it. `named`: placements to come, whose kinds are loaded as well.
+async def load_fleet(
+    send: Send, settings: FleetSettings, shards: "Shards", *, named: Sequence[Placement] = ()
+) -> WholeFleet:
+    """The fleet as the cloud and its shards have it. `named`: placements to come, whose kinds are loaded as well.
 
-    Raises SyncError where the cloud does not answer, or where Robots or placements cannot be listed. A kind that
-    cannot be listed is a failure of that kind alone.
+    Raises SyncError where the root does not answer, or where Robots or placements cannot be listed. A kind that
+    cannot be listed is a failure of that kind alone, and a shard that cannot be read is `away`.
     """
     now = (await lister.first_answer(send)).date
-    fleet = Fleet(home=settings.controller_namespace)
+    fleet = Fleet(home=settings.controller_namespace, shards=[ROOT, *shards])
     found = WholeFleet(settings, fleet, Losses(fleet), time.time() if now is None else now)
     await _load_inputs(send, found)
     placements = [*map(placement_of, found.placements.values()), *named]
@@ -71,7 +91,25 @@ async def load_fleet(send: Send, settings: FleetSettings, *, named: Sequence[Pla
     for raw in found.placements.values():
         fleet.placement_shown(raw)
     await _load_objects(send, found, kinds)
+    await asyncio.gather(*(_load_shard(name, there, found, placements) for name, there in shards.items()))
+    found.unknown()
     return found
+
+
+async def _load_shard(shard: str, send: Send | SyncError, found: WholeFleet, placements: Iterable[Placement]) -> None:
+    """The kinds and replicas of a shard. Until its kinds are known, nobody knows what its robots have."""
+    try:
+        if isinstance(send, SyncError):
+            raise send
+        kinds = await PlacedKinds(send, ()).all(named_kinds(placements))
+    except SyncError as error:
+        found.away[shard] = SyncError(f"shard {shard} cannot be read: {error}", hint=error.hint or SHARD_HINT)
+        return
+    there = {name: kind.at_shard(shard) for name, kind in kinds.items()}
+    for kind in there.values():
+        found.fleet.kind_shown(kind)
+    found.fleet.unread.discard(shard)
+    await _load_objects(send, found, there)
 
 
 def stored_placement(found: WholeFleet, name: str) -> Json:
@@ -100,8 +138,6 @@ async def _load_inputs(send: Send, found: WholeFleet) -> None:
     else:
         async for raw in lister.objects(send, robots):
             fleet.robot_shown(raw)
-    fleet.unread.update({each.shard for each in fleet.index.robots.values()} - fleet.shards)
-    fleet.shards |= fleet.unread  # this command reads the root alone
     inputs = {PLACEMENTS.resource: Input.PLACEMENTS, STRIPS.resource: Input.STRIPS, found.settings.robots: Input.ROBOTS}
     for name in dead if robots is not None else {found.settings.robots, *dead}:
         fleet.served(inputs[name], is_served=False)
@@ -133,11 +169,11 @@ async def load_kind(send: Send, found: WholeFleet, kind: PlacedKind) -> None:
     try:
         await _show_objects(send, found, kind)
     except NotServed:
-        found.listed(kind.resource)
+        found.listed(kind.name)
     except SyncError as error:
-        found.failures.append(SyncError(f"{kind.resource} cannot be listed: {error}", hint=error.hint))
+        found.failures.append(SyncError(f"{on_shard(kind.name)} cannot be listed: {error}", hint=error.hint))
     else:
-        found.listed(kind.resource)
+        found.listed(kind.name)
 
 
 async def _show_objects(send: Send, found: WholeFleet, kind: PlacedKind) -> None:
@@ -147,10 +183,10 @@ async def _show_objects(send: Send, found: WholeFleet, kind: PlacedKind) -> None
             metadata = raw["metadata"]
             # Items of lists of built-in kinds have neither (k8s.io/apiserver drops them): the list has.
             raw |= {"apiVersion": kind.api_version, "kind": kind.kind}
-            found.fleet.object_shown(raw, kind.resource)
+            found.fleet.object_shown(raw, kind.name)
             if selector == SOURCE and row_of(raw, kind.resource) is None:
-                found.marked.append((kind.resource, metadata.get("namespace") or "", metadata["name"]))
-            if selector != SOURCE and raw.get("status") and is_built_in(kind):
+                found.marked.append((kind.name, metadata.get("namespace") or "", metadata["name"]))
+            if selector != SOURCE and kind.shard == ROOT and raw.get("status") and is_built_in(kind):
                 found.acted.add(kind.resource)
 
 

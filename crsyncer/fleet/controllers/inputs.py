@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 from crsyncer.core.model import Freshness, Key
@@ -175,7 +175,7 @@ class Inputs:
 
     def _kind_shown(self, kind: PlacedKind) -> None:
         if self.shard != ROOT:
-            kind = replace(kind, shard=self.shard, message=kind.message and f"shard {self.shard}: {kind.message}")
+            kind = kind.at_shard(self.shard)
         self.intake.kind_shown(kind)
         self._adapt(kind, self._named())
         if self.shard != ROOT:

@@ -58,10 +58,9 @@ class RobotReports:
         return self.report(robot) is Report.ONLINE
 
     def of_placement(self, robot: str, placement: str) -> tuple[Report, str | None]:
-        """What a robot reports for a placement's uid: a full report that lacks it says nothing (F9.6)."""
+        """What a robot reports for a placement's uid (F9.6)."""
         reports, now = self._of(robot)
-        report = reports.report(robot, now) if reports.knows_placement(robot, placement) else Report.UNREPORTED
-        return report, reports.applied(robot, placement)
+        return reports.of_placement(robot, placement, now)
 
     def all(self) -> dict[str, Reported]:
         """What is known of the agents of all robots."""

@@ -95,6 +95,10 @@ class PlacedKind:
         """The kind of just this API server."""
         return at(self.shard, self.resource)
 
+    def at_shard(self, shard: str) -> "PlacedKind":
+        """The same as that of a shard beside the root."""
+        return replace(self, shard=shard, message=self.message and f"shard {shard}: {self.message}")
+
     @property
     def api_version(self) -> str:
         """The apiVersion of its objects."""

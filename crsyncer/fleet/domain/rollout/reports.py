@@ -7,7 +7,7 @@ clock of the API server.
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from sys import intern
@@ -104,6 +104,10 @@ def _time(text: Any) -> float:
         return 0.0
 
 
+OfPlacement = Callable[[str, str], tuple[Report, str | None]]
+"""What a robot reports for a placement's uid: of its agent, and the digest of what it has applied (None: nothing)."""
+
+
 class Reports:
     """The RobotSyncStates as they are seen. `robots_namespace` has the Robots.
 
@@ -153,6 +157,11 @@ class Reports:
         """
         state = self._newest(robot)
         return state is None or placement in state.applied or len(state.applied) < MOST_PLACEMENTS
+
+    def of_placement(self, robot: str, placement: str, now: float) -> tuple[Report, str | None]:
+        """What a robot reports for a placement's uid, and the digest: a full report that lacks it says nothing."""
+        report = self.report(robot, now) if self.knows_placement(robot, placement) else Report.UNREPORTED
+        return report, self.applied(robot, placement)
 
     def turned(self, now: float) -> set[str]:
         """The robots that turned offline since this was asked last, because no beat came."""

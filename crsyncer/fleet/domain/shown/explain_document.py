@@ -10,7 +10,7 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.replica_plan import is_due, name_taken
 from crsyncer.fleet.domain.rollout.decisions import Decision
-from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.fleet.domain.rollout.reports import OfPlacement
 from crsyncer.fleet.domain.shown.fleet_reasons import items
 from crsyncer.fleet.domain.shown.planning import Place, planned, taken_places
 from crsyncer.fleet.domain.shown.turns import Turns
@@ -39,6 +39,8 @@ _RULES = {
         Reason.RENDER_FAILED: "F4.4",
         Reason.REFUSED: "F3.3",
         Reason.CONTESTED: "F3.5",
+        Reason.UNKNOWN_SHARD: "F10.2",
+        Reason.OTHER_SHARD: "F10.2",
     }.items()
 }
 _TURNS = {
@@ -61,13 +63,13 @@ class RobotView:
 
 
 def robot_view(
-    name: str, placement: Placement, fleet: Fleet, *, decisions: Iterable[Decision], reports: Reports
+    name: str, placement: Placement, fleet: Fleet, *, decisions: Iterable[Decision], reports: OfPlacement
 ) -> RobotView:
     """What is known of a robot and of a placement on it, by the Decisions and reports that are stored."""
     own = [each.robots[name] for each in decisions if each.placement_uid == placement.uid and name in each.robots]
     rows = [fleet.rows[key] for key in fleet.rows_by_robot.get(name, ())]
     written = [(row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid]
-    applied = reports.applied(name, placement.uid)
+    _, applied = reports(name, placement.uid)
     acked = None if applied is None else applied == applied_digest(written)
     return RobotView(name, next((str(each.state) for each in own), None), acked)
 
@@ -115,6 +117,7 @@ def _replica(fleet: Fleet, key: ReplicaKey, why: _Why) -> Json:
     source = wanted.source.text if wanted is not None else fleet.rows[key].marks.source
     return {
         "resource": key.resource,
+        "shard": key.shard,
         "source": source,
         "sourceId": key.source_id,
         "namespace": place.namespace,
@@ -162,7 +165,7 @@ def _why(
         case Create() | Patch() if said is not None:
             reason = str(said.get("reason"))
             return _Why("blocked", reason, _RULES.get(reason, "F6.4"), str(said.get("message") or ""))
-        case Create() if (key.resource, wanted.namespace, wanted.name) in taken:
+        case Create() if (key.kind, wanted.namespace, wanted.name) in taken:
             return _Why("blocked", str(Reason.NAME_TAKEN), "F3.7", name_taken(wanted).message)
         case Create():
             verdict = "deferred" if when == "deferred" else "missing"
@@ -183,6 +186,9 @@ def _waiting(fleet: Fleet, wanted: Wanted, row: Row | None, reason: str) -> _Why
     """Why nothing is done about a replica that is wanted."""
     if wanted.placement.problem:
         return _Why("blocked", "Unreadable", "F2.1", reason)
+    if wanted.kind.shard in fleet.unread:
+        message = f"shard {wanted.kind.shard} was not read: nobody knows here if the replica is there"
+        return _Why("blocked", "NotRead", "F1.1", message)
     if wanted.kind.verdict is not Verdict.PLACEABLE:
         return _Why("blocked", str(wanted.kind.verdict), "F2.3", reason)
     if fleet.obstacle(wanted):
@@ -207,6 +213,11 @@ def _changed(wanted: Wanted, row: Row | None, when: str) -> _Why:
 def _unwanted(fleet: Fleet, key: ReplicaKey, row: Row, plan: object) -> _Why:
     """Why a replica that nobody wants any more is there."""
     index = fleet.index
+    if fleet.is_foreign(key):
+        message = (
+            f"the Robot's label names shard {index.shard_of(key.robot)}: what is on shard {key.shard} is left as it is"
+        )
+        return _Why("blocked", str(Reason.OTHER_SHARD), "F10.2", f"{message}; crsyncer door split moves robots")
     why = (
         ("RobotGone", f"there is no Robot {key.robot}")
         if key.robot not in index.robots

@@ -47,7 +47,7 @@ def planned(fleet: Fleet, losses: Losses, key: ReplicaKey, *, now: float) -> Pla
     The losses are those of the plan alone: they are told that every kind is seen to be served later.
     """
     later = now + ROBOT_SECONDS
-    for name in {Input.ROBOTS, Input.PLACEMENTS, key.resource} - fleet.dead:
+    for name in {Input.ROBOTS, Input.PLACEMENTS, key.resource, key.kind} - fleet.dead:
         losses.served(name, is_served=True, now=later)
     removal = losses.removal(key, later)
     is_held = removal is Removal.HELD
@@ -61,8 +61,8 @@ def _marked(fleet: Fleet, row: Row | None) -> Placement | None:
 
 
 def taken_places(fleet: Fleet) -> set[Place]:
-    """Kind, namespace and name of every replica. Where one is, none of another source can be made (F3.7)."""
-    return {(key.resource, row.namespace, row.name) for key, row in fleet.rows.items()}
+    """Where every replica is: kind at its API server, namespace, name. None of another source can be there (F3.7)."""
+    return {(key.kind, row.namespace, row.name) for key, row in fleet.rows.items()}
 
 
 def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float, turns: Turns) -> Json:
@@ -104,7 +104,14 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
         if when == BLOCKED:
             continue  # the robot's errors are listed
         writes.append(
-            {"verb": verb, "resource": key.resource, "namespace": namespace, "name": name, "robot": key.robot}
+            {
+                "verb": verb,
+                "resource": key.resource,
+                "shard": key.shard,
+                "namespace": namespace,
+                "name": name,
+                "robot": key.robot,
+            }
             | {"source": source, "placement": placement, "when": when}
         )
     counted = Counter(each["verb"] for each in writes)
@@ -128,7 +135,7 @@ def _names(fleet: Fleet, key: ReplicaKey) -> tuple[str, str | None, str, str]:
 
 def _place(fleet: Fleet, key: ReplicaKey) -> Place:
     _, _, namespace, name = _names(fleet, key)
-    return key.resource, namespace, name
+    return key.kind, namespace, name
 
 
 def _created(fleet: Fleet, key: ReplicaKey, create: Create, taken: set[Place]) -> Create | Blocked:

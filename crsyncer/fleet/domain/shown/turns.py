@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.replica_plan import Removal, is_due
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
-from crsyncer.fleet.domain.rollout.reports import Report, Reports
+from crsyncer.fleet.domain.rollout.reports import OfPlacement
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally, looked_at, may_write, restored
 from crsyncer.fleet.domain.seats import Seats, seat_of
 from crsyncer.fleet.domain.shown.fleet_reasons import items
@@ -20,7 +20,7 @@ _ANSWERS = (Reason.REFUSED, Reason.CONTESTED)
 class Turns:
     """The turn of each replica, by the Decisions and reports that are stored. Each robot is looked at once."""
 
-    def __init__(self, fleet: Fleet, *, decisions: Iterable[Decision], reports: Reports, now: float) -> None:
+    def __init__(self, fleet: Fleet, *, decisions: Iterable[Decision], reports: OfPlacement, now: float) -> None:
         self._fleet = fleet
         self._reports = reports
         self._now = now
@@ -86,7 +86,6 @@ class Turns:
                 plan = fleet.decide(key, wanted, removal=Removal.UNKNOWN)
                 seats.put(key, seat_of(key, wanted, fleet.rows.get(key), plan, None))
         total = seats.total(placement.text, robot)
-        is_known = self._reports.knows_placement(robot, placement.uid)
         return RobotTally(
             replicas=total.replicas,
             due=total.due,
@@ -94,6 +93,6 @@ class Turns:
             terminating=total.terminating,
             stamp=total.stamp,
             acked=False,
-            report=self._reports.report(robot, self._now) if is_known else Report.UNREPORTED,
+            report=self._reports(robot, placement.uid)[0],
             ready=None,
         )
