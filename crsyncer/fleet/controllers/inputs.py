@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
+from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Freshness, Key
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.calls import CRD_COLLECTION, CRD_PAGE, SYNC_POLICIES, Call, Collection
@@ -34,6 +35,7 @@ from crsyncer.fleet.domain.transport.transports import watch
 from crsyncer.fleet.domain.values import PlacedKind, Verdict
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.list_objects import objects
 from crsyncer.runtime.listwatch import Phase
 from crsyncer.runtime.object_informer import ObjectInformer
 
@@ -227,20 +229,10 @@ class Inputs:
 
     async def _list_sources(self, kind: PlacedKind, handlers: Handlers) -> None:
         """Show all objects of a kind that are no replicas. What fails is left to the list that follows."""
-        place, resume = objects_of(kind, selector=f"!{SOURCE}"), ""
+        await self.connection.up.wait()
         with suppress(SyncError):
-            while True:
-                await self.connection.up.wait()
-                reply = await self.connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
-                if reply.status != 200:
-                    return
-                for raw in reply.body.get("items") or ():
-                    raw |= {"apiVersion": kind.api_version, "kind": kind.kind}
-                    metadata = raw["metadata"]
-                    handlers.shown(Key(metadata.get("namespace") or "", metadata["name"]), raw)
-                resume = (reply.body.get("metadata") or {}).get("continue") or ""
-                if not resume:
-                    return
+            async for raw in objects(self.connection.request, objects_of(kind, selector=f"!{SOURCE}"), page=_PAGE):
+                handlers.shown(key_of(raw), raw | {"apiVersion": kind.api_version, "kind": kind.kind})
 
     def _watch(
         self,

@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import assert_never
 
 from crsyncer.core.model import Json, Key
-from crsyncer.core.requests import calls
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
 from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
@@ -24,6 +23,7 @@ from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job
+from crsyncer.runtime.list_objects import objects
 
 COMBINE, COPY, READ, TELL = "combine", "copy", "read", "tell"
 """The jobs: a CombinedStatus, the status of a singleton, the replicas of a source, the status of a StatusCollector."""
@@ -315,22 +315,15 @@ class StatusReturn:
             except SyncError as error:  # a shard that is away does not keep the others from being read
                 problem = error
         if problem is not None:
-            raise problem
+            raise Unsure(f"not every status could be read: {problem}")  # asked again soon, whatever it was
 
     async def _read_shard(self, shard: str, resource: str, identity: str) -> None:
         connection, name = self._state.connection_to(shard), at(shard, resource)
         if not connection.up.is_set():
             raise Unsure(f"shard {shard} is {connection.state}")
-        place, resume = objects_of(self._state.fleet.index.kinds[name], selector=f"{SOURCE}={identity}"), ""
-        while any((each.source_id, each.shard) == (identity, shard) for each in self.statuses.unread):
-            reply = await connection.request(calls.list_page(place, limit=_PAGE, resume=resume))
-            if reply.status != HTTPStatus.OK:
-                raise Unsure(f"the list of {name} was answered with {reply.status}")
-            for raw in reply.body.get("items") or ():
-                self._show(name, raw)
-            resume = (reply.body.get("metadata") or {}).get("continue") or ""
-            if not resume:
-                return
+        replicas = objects_of(self._state.fleet.index.kinds[name], selector=f"{SOURCE}={identity}")
+        async for raw in objects(connection.request, replicas, page=_PAGE):
+            self._show(name, raw)
 
     def _show(self, resource: str, raw: Json) -> None:
         """Show a replica that is unread, unless the watch has shown a newer one."""
