@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.fleet.domain.rollout.decision_book import MOST_ROBOTS, DecisionBook
-from crsyncer.fleet.domain.rollout.decisions import Decided, Decision, decision_body, decision_of
+from crsyncer.fleet.domain.rollout.decision_book import DecisionBook
+from crsyncer.fleet.domain.rollout.decisions import (
+    MOST_ROBOTS,
+    Decided,
+    Decision,
+    decision_body,
+    decision_of,
+    decision_pace,
+)
 from crsyncer.fleet.domain.values import RobotState
 from tests.fleet.made import placement
 
@@ -25,6 +32,11 @@ def test_F6_3_a_decision_is_read_as_it_was_written():
     assert "ownerReferences" not in body["metadata"]
     assert decision_of(body) == Decision("site", "all-3", "all", "uid-all", 3, robots)
     assert decision_of(body).text == "site/all"
+
+
+@pytest.mark.parametrize(("robots", "seconds"), [(0, 5.0), (500, 5.0), (2500, 5.0), (10_000, 20.0)])
+def test_F6_3_the_decisions_of_many_robots_are_written_once_a_second_all_together(robots, seconds):
+    assert decision_pace(robots) == seconds
 
 
 @pytest.mark.parametrize("name", ["other-3", "all", "all-x", "all-²"])

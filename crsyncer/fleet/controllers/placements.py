@@ -18,7 +18,7 @@ from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain import fleet_calls, resolution
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
-from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of
+from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of, decision_pace
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
@@ -29,7 +29,7 @@ from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 WORK = "own"
 _PACE_SECONDS = 5.0
-"""Statuses and Decisions are written at most so often, except what a first write waits for (F6.3)."""
+"""Statuses are written at most so often (F6.3)."""
 _SOON_SECONDS = 0.1
 """Changes are gathered for so long."""
 _PATIENCE_SECONDS = 30.0
@@ -318,22 +318,22 @@ class Placements:
         await self._own.send(PLACEMENTS.resource, call)
 
     async def _write_decisions(self, placement: Placement, desk: _Desk) -> None:
-        urgent = desk.progress.urgent()
+        urgent, pace = desk.progress.urgent(), decision_pace(len(desk.robots))
         for number, robots in desk.progress.decisions().items():
             key = Key(placement.namespace, f"{placement.name}-{number}")
             if not robots:
                 if not self._state.fleet.bound[placement.uid]:  # what is held stays named (F5.2)
                     await self._own.delete(DECISIONS, key)
-            elif self._is_time(desk, key.name, placement, urgent=number in urgent):
+            elif self._is_time(placement, desk, key.name, pace=0.0 if number in urgent else pace):
                 await self._own.put(DECISIONS, key, decision_body(placement, number, robots))
                 self._decisions[key] = Decision(*key, placement.name, placement.uid, number, dict(robots))
                 self._replicas.open(placement.text, desk.progress.stored(number, robots))
 
-    def _is_time(self, desk: _Desk, name: str, placement: Placement, *, urgent: bool) -> bool:
-        """Whether an object may be written again, and its time is noted; if not, the job comes back."""
+    def _is_time(self, placement: Placement, desk: _Desk, name: str, *, pace: float = _PACE_SECONDS) -> bool:
+        """Whether an object may be written again, so many seconds after the last time; if not, the job comes back."""
         now = self._state.now
-        left = desk.written.get(name, now - _PACE_SECONDS) + _PACE_SECONDS - now
-        if left > 0 and not urgent:
+        left = desk.written.get(name, now - pace) + pace - now
+        if left > 0:
             self._dispatcher.later(_job(placement.text), left)
             return False
         desk.written[name] = now
@@ -361,7 +361,7 @@ class Placements:
             now=rfc3339(state.clock()) or "",
         )
         status = {**placement.status, **status}
-        if status != placement.status and self._is_time(desk, "", placement, urgent=False):
+        if status != placement.status and self._is_time(placement, desk, ""):
             await self._own.send(PLACEMENTS.resource, fleet_calls.put_placement_status(placement, status))
 
     async def _finish(self, placement: Placement, unlisted: list[str]) -> None:

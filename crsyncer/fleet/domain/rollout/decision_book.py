@@ -3,9 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
-
-MOST_ROBOTS = 500
+from crsyncer.fleet.domain.rollout.decisions import MOST_ROBOTS, Decided, Decision
 
 
 class DecisionBook:

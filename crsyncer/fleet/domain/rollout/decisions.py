@@ -7,6 +7,7 @@ from crsyncer.core.model import Json
 from crsyncer.fleet.domain.values import API_VERSION, Placement, RobotState
 
 MOST_ROBOTS = 500
+_PACE_SECONDS = 5.0
 _MESSAGE = 256
 
 
@@ -65,6 +66,15 @@ def _is_sound(item: object) -> bool:
 def _decided(item: Json) -> Decided:
     texts = {key: text for key in ("since", "stamp", "message") if isinstance(text := item.get(key), str)}
     return Decided(state=RobotState(item["state"]), **{"since": "", **texts})
+
+
+def decision_pace(robots: int) -> float:
+    """How many seconds lie between two writes of a Decision that nothing waits for, by the placement's robots (F6.3).
+
+    All Decisions of a placement together are written at most once a second: one of 500 robots takes 42 ms of an API
+    server's CPU, as long as twenty replicas (measured, 1.36).
+    """
+    return max(_PACE_SECONDS, robots / MOST_ROBOTS)
 
 
 def decision_body(placement: Placement, number: int, robots: Mapping[str, Decided]) -> Json:
