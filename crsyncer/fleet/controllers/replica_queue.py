@@ -31,8 +31,8 @@ from crsyncer.runtime.dispatcher import Dispatcher, Job
 log = logging.getLogger(__name__)
 
 WORK = "replica"
-_SLICE_SECONDS = 0.02
-"""How long looks may keep the event loop from everything else."""
+_SLICE_SECONDS = 0.002
+"""How long looks may keep the event loop from everything else: a write waits for several turns of it."""
 
 Gate = Callable[[str, str], bool]
 """Whether the replicas of a placement (NAMESPACE/NAME) and robot may be written now."""
