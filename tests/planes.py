@@ -1,44 +1,17 @@
 """What tests do to a control plane: pause it, put an older state back, make it forget its history."""
 
 import json
-import os
 import shutil
-import signal
 import sqlite3
 import urllib.request
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from crsyncer.adapters.retries import until
+from crsyncer.sandbox.cloning import pause, resume, snapshot
 from crsyncer.sandbox.plane import Plane
 
-
-def pause(plane: Plane, component: str = "apiserver") -> None:
-    """SIGSTOP: connections stay open, the kernel accepts new ones, nobody answers. Every thread has stopped then."""
-    pid = plane.pids()[component]
-    os.kill(pid, signal.SIGSTOP)
-    until(lambda: _is_stopped(pid), seconds=5)
-
-
-def resume(plane: Plane, component: str = "apiserver") -> None:
-    """SIGCONT."""
-    os.kill(plane.pids()[component], signal.SIGCONT)
-
-
-def snapshot(plane: Plane, directory: Path) -> None:
-    """Copy the datastore, as a power cut at this moment would leave it, into a new `directory`.
-
-    It is paused meanwhile, so that the files belong together; both datastores recover from such a state at start.
-    """
-    runs = "store" in plane.pids()
-    if runs:
-        pause(plane, "store")
-    try:
-        shutil.copytree(plane.data, directory)
-    finally:
-        if runs:
-            resume(plane, "store")
+__all__ = ["compact", "pause", "restore", "resume", "snapshot", "wipe"]
 
 
 def restore(plane: Plane, directory: Path) -> None:
@@ -65,13 +38,6 @@ def compact(plane: Plane) -> int:
     if plane.datastore.name == "etcd":
         return _compact_etcd(plane.store_port)
     return _compact_kine(plane.data / "db" / "state.db")
-
-
-def _is_stopped(pid: int) -> bool:
-    with suppress(OSError, IndexError):
-        stats = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
-        return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
-    return False
 
 
 def _compact_etcd(port: int) -> int:

@@ -13,6 +13,8 @@ from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
 from crsyncer.errors import ConfigError
 
+_FLEET_CRDS = [SCHEMAS / f"{name}.yaml" for name in (*KINDS, INVENTORY)]
+
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Leave everything running; prints how to use it and how to stop it.")
@@ -34,6 +36,12 @@ from crsyncer.errors import ConfigError
     help="Show what a RobotPlacement does instead: three robots, canaries first, one robot that is away, a hold.",
 )
 @click.option(
+    "--shards",
+    is_flag=True,
+    help="Show shards behind a front door instead: four robots, one shard that is killed, one that is split. Needs"
+    " haproxy.",
+)
+@click.option(
     "--state-dir",
     metavar="DIR",
     type=a_directory,
@@ -43,7 +51,15 @@ from crsyncer.errors import ConfigError
 @click.option(
     "--config", metavar="FILE", type=a_path, help="Configuration file for the demo's agent, beneath its own flags."
 )
-def demo(keep: bool, crds: Path | None, policy: bool, fleet: bool, state_dir: Path | None, config: Path | None) -> int:
+def demo(
+    keep: bool,
+    crds: Path | None,
+    policy: bool,
+    fleet: bool,
+    shards: bool,
+    state_dir: Path | None,
+    config: Path | None,
+) -> int:
     """See it work on throw-away control planes on this machine, step by step.
 
     Real API servers, the real agent, a link that is cut, an agent that is killed. Each step says what is expected
@@ -51,10 +67,12 @@ def demo(keep: bool, crds: Path | None, policy: bool, fleet: bool, state_dir: Pa
 
     Exit codes: 0 every step passed, 1 a step failed, 130 interrupted. Nothing is left behind without --keep.
     """
-    if fleet:
-        others = {"--keep": keep, "--crds": crds, "--policy": policy, "--state-dir": state_dir, "--config": config}
-        if given := [flag for flag, value in others.items() if value]:
-            raise ConfigError(f"--fleet: not together with {given[0]}; allowed: --fleet alone")
+    stories = {"--policy": policy, "--fleet": fleet, "--shards": shards}
+    given = {"--keep": keep, "--crds": crds, **stories, "--state-dir": state_dir, "--config": config}
+    for alone in ("--fleet", "--shards"):
+        others = [flag for flag, value in given.items() if value and flag != alone]
+        if given[alone] and others:
+            raise ConfigError(f"{alone}: not together with {others[0]}; allowed: {alone} alone")
     if policy and (keep or crds is not None):
         raise ConfigError("--policy: not together with --keep or --crds; allowed: one of them")
     _check(state_dir, config)
@@ -68,7 +86,12 @@ def demo(keep: bool, crds: Path | None, policy: bool, fleet: bool, state_dir: Pa
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     story = Story(_write, colour=sys.stdout.isatty())
     if fleet:
-        return play_fleet(story, [SCHEMAS / f"{name}.yaml" for name in (*KINDS, INVENTORY)])
+        return play_fleet(story, _FLEET_CRDS)
+    if shards:
+        from crsyncer.sandbox.front_door import find_haproxy
+        from crsyncer.sandbox.stories.shards_story import play_shards
+
+        return play_shards(story, find_haproxy(), _FLEET_CRDS, SCHEMAS / "robotsyncstates.yaml")
     return play(story, crds=crds, policy_crd=SYNC_POLICY if policy else None, keep=keep, options=options)
 
 

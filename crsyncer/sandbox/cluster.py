@@ -12,7 +12,7 @@ from kubernetes.aio.dynamic import DynamicClient
 from kubernetes.aio.dynamic.exceptions import NotFoundError, TooManyRequestsError
 
 from crsyncer.adapters.retries import retried, until_async
-from crsyncer.sandbox.resource import CRD, Resource
+from crsyncer.sandbox.resource import CRD, SERVICE_ACCOUNT, Resource
 
 Json = dict[str, Any]
 
@@ -57,6 +57,12 @@ class Cluster:
     async def delete(self, resource: Resource, obj: Json) -> None:
         """DELETE."""
         await self._send("DELETE", _path(resource, obj))
+
+    async def token(self, account: Json) -> str:
+        """A token of a service account, for an hour."""
+        body = {"spec": {"expirationSeconds": 3600}}
+        made = await self._send("POST", _path(SERVICE_ACCOUNT, account, "token"), body=body)
+        return str(made["status"]["token"])
 
     async def add_crd(self, crd: Json) -> None:
         """Create a CRD, and return when its kind is served."""

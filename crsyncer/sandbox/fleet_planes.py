@@ -1,7 +1,7 @@
-"""Starts and stops a cloud and robots, each with an API server of its own: the demo's fleet."""
+"""Starts and stops a cloud, its shards and robots, each with an API server of its own: the demo's fleets."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +21,12 @@ class FleetPlanes:
     cloud: Plane
     robots: Mapping[str, Plane]
     """By the name of the robot."""
+    shards: Mapping[str, Plane]
+    """By the name of the shard; the root is `cloud`."""
 
 
 @contextmanager
-def fleet_planes(*robots: str, progress: Progress = binaries.say) -> Iterator[FleetPlanes]:
+def fleet_planes(*robots: str, shards: Sequence[str] = (), progress: Progress = binaries.say) -> Iterator[FleetPlanes]:
     """Start all planes at the same time; about 10 s on two cores for three robots. All is gone after the block.
 
     Raises SyncError, which names a log in the directory: that stays then.
@@ -36,8 +38,9 @@ def fleet_planes(*robots: str, progress: Progress = binaries.say) -> Iterator[Fl
         return Plane(name, directory / name, apiserver=programs.kube_apiserver, datastore=datastore)
 
     cloud = plane("cloud", programs.etcd)
+    others = {name: plane(name, programs.etcd) for name in shards}
     there = {name: plane(name, programs.kine or programs.etcd) for name in robots}
-    planes = (cloud, *there.values())
+    planes = (cloud, *others.values(), *there.values())
     is_useful = False
     try:
         try:
@@ -45,7 +48,7 @@ def fleet_planes(*robots: str, progress: Progress = binaries.say) -> Iterator[Fl
         except SyncError:
             is_useful = True
             raise
-        yield FleetPlanes(directory, cloud, there)
+        yield FleetPlanes(directory, cloud, there, others)
     finally:
         for each in planes:
             each.stop(graceful=False)

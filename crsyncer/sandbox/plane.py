@@ -47,7 +47,7 @@ class Plane:
         self.name = name
         self.directory = directory.resolve()
         self.datastore = datastore
-        self._apiserver = apiserver
+        self.apiserver = apiserver
         self._detached = detached
         self.data = self.directory / "data"
         self.data.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ class Plane:
 
     def _apiserver_argv(self) -> list[str]:
         return [
-            str(self._apiserver),
+            str(self.apiserver),
             f"--etcd-servers=http://127.0.0.1:{self.store_port}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",

@@ -27,6 +27,14 @@ class Resource:
             namespaced=spec["scope"] == "Namespaced",
         )
 
+    @classmethod
+    def of_object(cls, obj: Mapping[str, Any]) -> "Resource":
+        """The kind of an object; its plural is formed by the rule that all kinds of Kubernetes here follow."""
+        group, _, version = obj["apiVersion"].rpartition("/")
+        kind = obj["kind"]
+        plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+        return cls(group, version, plural.lower(), kind, namespaced="namespace" in obj["metadata"])
+
     @property
     def api_version(self) -> str:
         """As in an object's `apiVersion`."""

@@ -15,13 +15,16 @@ import yaml
 
 from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
+from crsyncer.sandbox.front_door import find_haproxy
 from crsyncer.sandbox.stories.story import WIDTH, Seen, Story, tell
 from crsyncer.sandbox.stories.story_kinds import OWN, load, sample
+from tests.door.programs import haproxy
 
 DEMO = [sys.executable, "-m", "crsyncer.cli.main", "demo"]
 SHARED = Path(__file__).parents[3] / "shared" / "crds"
 STEPS = 11
 FLEET_STEPS = 13
+SHARDS_STEPS = 9
 
 
 def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
@@ -82,11 +85,38 @@ def test_the_story_of_a_fleet_holds():
     assert re.search("released [0-9a-f]{24}: 9 replicas will be removed", done.stdout)
 
 
+def test_the_story_of_shards_holds():
+    done = run("--shards", PATH=f"{haproxy().parent}:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1].startswith(f"PASSED: all {SHARDS_STEPS} steps")
+    assert max(map(len, lines)) <= WIDTH
+    assert "WRONG" not in done.stdout
+    verdicts = re.findall("^([A-Z ]+): ", done.stdout, re.MULTILINE)
+    assert verdicts == ["HEALTHY", "DEGRADED", "HEALTHY", "HEALTHY", "HEALTHY", "PASSED"]
+    assert "robot amr-4: 2 objects removed at east" in done.stdout
+    assert "robot amr-2: 2 objects removed at east-2" in done.stdout
+
+
+def test_without_haproxy_the_demo_of_shards_names_the_package(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SyncError, match="haproxy is not installed") as caught:
+        find_haproxy(others=())
+    assert caught.value.hint == "install the package haproxy, 2.6 or newer"
+
+
+@pytest.mark.parametrize("alone", ["--fleet", "--shards"])
 @pytest.mark.parametrize("others", [["--keep"], ["--crds", "."], ["--policy"], ["--state-dir", "."]])
-def test_the_story_of_a_fleet_is_told_alone(others):
-    done = run("--fleet", *others)
+def test_the_story_of_a_fleet_or_of_shards_is_told_alone(alone, others):
+    done = run(alone, *others)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"--fleet: not together with {others[0]}; allowed: --fleet alone" in done.stderr
+    assert f"{alone}: not together with {others[0]}; allowed: {alone} alone" in done.stderr
+
+
+def test_one_story_is_told_at_a_time():
+    done = run("--fleet", "--shards")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--fleet: not together with --shards; allowed: --fleet alone" in done.stderr
 
 
 def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -12,9 +11,9 @@ from typing import Any
 from crsyncer.adapters.retries import until, until_async
 from crsyncer.core.content.annotations import ROBOT_LABEL, SHARD_LABEL
 from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.cloning import clone
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.two_planes import Sandbox
-from tests import planes
 from tests.delivery.command_line import CLI, crsyncer, environment
 from tests.door.conftest import ROBOTS_PATH, Audited
 from tests.door.open_door import Kept, OpenDoor
@@ -32,13 +31,7 @@ class SplitBed:
     def __init__(self, home: Path, root: Audited, sandbox: Sandbox) -> None:
         self.home, self.root, self.sandbox = home, root, sandbox
         self.on_robot = Caller(sandbox.robot, sandbox.robot.admin_token)
-        key = str(root.plane.key_file)
-        programs = sandbox.programs
-        self.plane = Plane(
-            "b", home / "b", apiserver=programs.kube_apiserver, datastore=programs.etcd,
-            flags=(f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}"),
-        )  # fmt: skip
-        self.b = Caller(self.plane, self.plane.admin_token)
+        self.plane: Plane | None = None
         self.door = OpenDoor(home / "edge", root.door_kubeconfig(home / "root.kubeconfig"))
         self.door.configure()
         self.door.start()
@@ -63,9 +56,7 @@ class SplitBed:
 
     def clone(self) -> None:
         """Restore a snapshot of the root as b, and have the door know it."""
-        self.plane.stop(graceful=False)
-        shutil.rmtree(self.plane.data)
-        planes.snapshot(self.root.plane, self.plane.data)
+        self.plane = clone(self.root.plane, "b", self.home / "b")
         self.plane.start()
         self.door.shards = {"b": self.plane.kubeconfig(self.home / "b.kubeconfig")}
         self.kept = Kept(self.door)
@@ -75,11 +66,17 @@ class SplitBed:
         )
 
     @property
+    def b(self) -> Caller:
+        """An administrator at the clone."""
+        assert self.plane is not None
+        return Caller(self.plane, self.plane.admin_token)
+
+    @property
     def arguments(self) -> list[str | Path]:
         """What every split here is given; the caller is an administrator."""
         assert self.kept is not None
         root = self.root.plane.kubeconfig(self.home / "admin.kubeconfig")
-        shard = f"b={self.plane.kubeconfig(self.home / 'admin-b.kubeconfig')}"
+        shard = f"b={self.b.plane.kubeconfig(self.home / 'admin-b.kubeconfig')}"
         door = f"127.0.0.1:{self.kept.port}"
         given: list[str | Path] = ["root", "b", "--names", self.names, "--cloud-kubeconfig", root, "--shard", shard]
         return [*given, "--door", door]
@@ -183,7 +180,8 @@ class SplitBed:
         if self.kept is not None:
             self.kept.stop()
         self.door.stop()
-        self.plane.stop(graceful=False)
+        if self.plane is not None:
+            self.plane.stop(graceful=False)
         for name in MOVING:
             self.label(name, None)
 

@@ -22,8 +22,8 @@ from crsyncer.sandbox.resource import Resource
 
 Json = dict[str, Any]
 
-_FILE = Path(__file__).parent / "fleet_demo" / "navigations.yaml"
-CRD, SOURCE, PLACEMENT = yaml.safe_load_all(_FILE.read_text(encoding="utf-8"))
+CRD_FILE = Path(__file__).parent / "fleet_demo" / "navigations.yaml"
+CRD, SOURCE, PLACEMENT = yaml.safe_load_all(CRD_FILE.read_text(encoding="utf-8"))
 """The kind that is placed, the object that a user edits, and its placement."""
 NAVIGATIONS = Resource.of_crd(CRD)
 _FLEET = "fleet.crsyncer.cloudrobotics.com"

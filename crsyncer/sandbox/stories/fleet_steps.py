@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from crsyncer.sandbox.stories.fleet_cast import (
     Json,
     replica,
 )
+from crsyncer.sandbox.stories.fleet_looks import copy_is, counts_are, ends_with, placement_is, shown
 from crsyncer.sandbox.stories.story import Seen, Story
 
 CANARY, OTHER, AWAY = NAMES = ("amr-1", "amr-2", "amr-3")
@@ -48,7 +49,6 @@ _ROLLOUT = {
 }
 _REMOVAL_SECONDS = 90.0
 """A step with a removal takes so long at most: the replica of a Robot that is gone goes after 30 s."""
-_MEANING = {0: "healthy", 12: "a human is needed"}
 
 
 class FleetSteps:
@@ -96,7 +96,7 @@ class FleetSteps:
         for name in NAMES:
             await self._cloud.create(NAMESPACE, NAMESPACE.object(robot_namespace(name)))
             await self._cloud.create(ROBOTS, ROBOTS.object(name, labels=_LABELS[name]))
-            self._story.says("cloud", f"creates the Robot {name}: {_shown(_LABELS[name])}")
+            self._story.says("cloud", f"creates the Robot {name}: {shown(_LABELS[name])}")
         self._cast.controller.start()
         self._story.says("fleet", f"crsyncer fleet run, process {self._cast.controller.pid}")
         await asyncio.gather(*(each.agent.start() for each in robots))
@@ -106,13 +106,13 @@ class FleetSteps:
 
     async def _place(self) -> None:
         await self._cloud.create(NAVIGATIONS, SOURCE)
-        self._story.says("cloud", f"creates navigations/nav {_shown(SOURCE['spec'])}, and this placement:")
+        self._story.says("cloud", f"creates navigations/nav {shown(SOURCE['spec'])}, and this placement:")
         await self._cloud.create(PLACEMENTS, PLACEMENT)
         self._story.quotes(f"\n{yaml.safe_dump(PLACEMENT['spec'], sort_keys=False, width=90).rstrip()}\n")
         await self._story.expect(
             "each robot's own API server has the object, and their controllers say that they drive with it",
             *(partial(self._copy_is, name, "1.0", "hall-a") for name in NAMES),
-            partial(self._counts_are, selected=3, replicas=3),
+            partial(counts_are, self._cloud, selected=3, replicas=3),
         )
 
     async def _customise(self) -> None:
@@ -122,7 +122,7 @@ class FleetSteps:
             partial(self._copy_is, OTHER, "1.0", "hall-b"),
             *(partial(self._copy_is, name, "1.0", "hall-a") for name in (CANARY, AWAY)),
             *(partial(self._was_written, name, 2 if name == OTHER else 1) for name in NAMES),
-            partial(self._counts_are, selected=3, ready=3),
+            partial(counts_are, self._cloud, selected=3, ready=3),
         )
 
     async def _cut(self) -> None:
@@ -139,7 +139,7 @@ class FleetSteps:
         await self._edit_placement({"rollout": _ROLLOUT})
         await self._story.expect(
             f"{AWAY} is offline, has the last content, and nothing was written",
-            partial(self._counts_are, selected=3, offline=1, ready=3),
+            partial(counts_are, self._cloud, selected=3, offline=1, ready=3),
             *(partial(self._was_written, name, 2 if name == OTHER else 1) for name in NAMES),
         )
 
@@ -172,7 +172,7 @@ class FleetSteps:
         await self._delete_robot(OTHER)
         await self._story.expect(
             "it is selected no more, and its object stays for 30 s",
-            partial(self._counts_are, selected=2),
+            partial(counts_are, self._cloud, selected=2),
             partial(self._copy_is, OTHER, "2.1", "hall-b"),
         )
 
@@ -186,7 +186,7 @@ class FleetSteps:
         await self._story.expect(
             "it is online, and gets its turn",
             partial(self._copy_is, AWAY, "2.1", "hall-a"),
-            partial(self._counts_are, selected=2, ready=2),
+            partial(counts_are, self._cloud, selected=2, ready=2),
             partial(self._rolled_out_is, "True", "RolledOut"),
         )
 
@@ -196,7 +196,7 @@ class FleetSteps:
         await self._story.expect(
             "each has its object and a namespace in the cloud",
             partial(self._have_replicas, _NEW),
-            partial(self._counts_are, selected=12, ready=2, unreported=10),
+            partial(counts_are, self._cloud, selected=12, ready=2, unreported=10),
         )
 
     async def _retired(self) -> None:
@@ -252,13 +252,7 @@ class FleetSteps:
         return Seen("cloud", f"{name} reports: {found['spec']['health']}", holds=True)
 
     async def _copy_is(self, name: str, release: str, place: str, phase: str = "DRIVING") -> Seen:
-        found = await self._cast.robots[name].cluster.find(NAVIGATIONS, COPY)
-        if found is None:
-            return Seen(name, "has no navigations/nav", holds=False)
-        spec, status = found["spec"], found.get("status") or {}
-        text = f"navigations/nav: {_shown(spec)}; {status.get('phase')} with {status.get('release')}"
-        wanted = ({"release": release, "map": place}, {"release": release, "phase": phase})
-        return Seen(name, text, (spec, status) == wanted)
+        return await copy_is(self._cast.robots[name], release, place, phase)
 
     async def _copy_is_gone(self, name: str) -> Seen:
         found = await self._cast.robots[name].cluster.find(NAVIGATIONS, COPY)
@@ -274,35 +268,21 @@ class FleetSteps:
         there = [name for name in (*names, *without) if await self._cloud.find(NAVIGATIONS, replica(name))]
         return Seen("cloud", f"has the objects of {', '.join(there) or 'no robot'}", there == list(names))
 
-    async def _placement(self, good: Callable[[Json], bool], shown: Callable[[Json], str]) -> Seen:
-        """What the placement's status says, once it is about the placement as it is."""
-        found = await self._cloud.get(PLACEMENTS, PLACEMENT)
-        status = found.get("status") or {}
-        if status.get("observedGeneration") != found["metadata"]["generation"]:
-            return Seen("placement", "its status is behind", holds=False)
-        return Seen("placement", shown(status), good(status))
-
-    async def _counts_are(self, **wanted: int) -> Seen:
-        """`wanted`: the counts that matter."""
-
-        def shown(status: Json) -> str:
-            return ", ".join(f"{number} {name}" for name, number in status["counts"].items() if number)
-
-        return await self._placement(lambda status: wanted.items() <= status["counts"].items(), shown)
-
     async def _rolled_out_is(self, value: str, reason: str) -> Seen:
         def found(status: Json) -> tuple[str, str]:
             each = next(each for each in status["conditions"] if each["type"] == "RolledOut")
             return each["status"], each["reason"]
 
-        return await self._placement(
-            lambda status: found(status) == (value, reason), lambda status: f"RolledOut is {' '.join(found(status))}"
+        return await placement_is(
+            self._cloud,
+            lambda status: found(status) == (value, reason),
+            lambda status: f"RolledOut is {' '.join(found(status))}",
         )
 
     async def _states_are(self, wanted: Json) -> Seen:
         found = await self._cloud.find(DECISIONS, _DECISION)
         states = {each["name"]: each["state"] for each in (found or {}).get("robots", ())}
-        return Seen("decision", _shown(states), states == wanted)
+        return Seen("decision", shown(states), states == wanted)
 
     async def _shown_holds(self) -> list[Json]:
         status = (await self._cloud.get(PLACEMENTS, PLACEMENT)).get("status") or {}
@@ -316,17 +296,4 @@ class FleetSteps:
 
     async def _status(self, code: int) -> None:
         """Show the output of `crsyncer fleet status`, and check its exit code."""
-        screen = ""
-
-        async def look() -> Seen:
-            nonlocal screen
-            ended, screen, error = await self._cast.crsyncer("status")
-            screen = screen or error
-            return Seen("status", f"crsyncer fleet status ends with {ended}", ended == code)
-
-        await self._story.expect(f"exit code {code} ({_MEANING[code]})", look)
-        self._story.quotes(f"\n{screen.rstrip()}")
-
-
-def _shown(fields: Json) -> str:
-    return ", ".join(f"{name} {value}" for name, value in fields.items())
+        await ends_with(self._story, "crsyncer fleet status", code, partial(self._cast.crsyncer, "status"))

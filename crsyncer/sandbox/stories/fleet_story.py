@@ -1,7 +1,7 @@
 """The demo of a fleet: one cloud, a controller, three robots with agents, and a link that is cut."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ async def _perform(story: Story, planes: FleetPlanes, crds: Sequence[Path]) -> N
         kubeconfig = planes.cloud.kubeconfig(planes.directory / "cloud.kubeconfig")
         link_kubeconfig = planes.cloud.kubeconfig(planes.directory / "link.kubeconfig", server=link.server)
         robots = {
-            name: await _robot(stack, planes, name, cloud=link_kubeconfig if name == AWAY else kubeconfig)
+            name: await enter_robot(stack, planes, name, cloud=link_kubeconfig if name == AWAY else kubeconfig)
             for name in NAMES
         }
         cloud = await stack.enter_async_context(connected(kubeconfig))
@@ -42,16 +42,12 @@ async def _perform(story: Story, planes: FleetPlanes, crds: Sequence[Path]) -> N
         try:
             await FleetSteps(story, cast, crds).run()
         except Exception as error:
-            logs = {"fleet": cast.controller.tail(), **{name: each.agent.tail(10) for name, each in robots.items()}}
-            for who, log in logs.items():
-                if log and log not in str(error):
-                    story.says(who, "the end of its log:")
-                    story.quotes(log)
+            show_logs(story, error, {"fleet": cast.controller.tail(), **tails(robots)})
             raise
 
 
-async def _robot(stack: AsyncExitStack, planes: FleetPlanes, name: str, *, cloud: Path) -> Robot:
-    """A robot whose agent does not run yet, and whose controller does."""
+async def enter_robot(stack: AsyncExitStack, planes: FleetPlanes, name: str, *, cloud: Path) -> Robot:
+    """A robot whose agent does not run yet, and whose controller does. `cloud`: the agent's kubeconfig."""
     directory = planes.directory / f"agent-{name}"
     directory.mkdir()
     kubeconfig = planes.robots[name].kubeconfig(planes.directory / f"{name}.kubeconfig")
@@ -62,3 +58,16 @@ async def _robot(stack: AsyncExitStack, planes: FleetPlanes, name: str, *, cloud
     navigation = asyncio.create_task(robot.navigate())
     stack.callback(navigation.cancel)
     return robot
+
+
+def tails(robots: Mapping[str, Robot]) -> dict[str, str]:
+    """The ends of the agents' logs."""
+    return {name: each.agent.tail(10) for name, each in robots.items()}
+
+
+def show_logs(story: Story, error: Exception, logs: Mapping[str, str]) -> None:
+    """Show the ends of logs after a failed step, where the error has not shown them."""
+    for who, log in logs.items():
+        if log and log not in str(error):
+            story.says(who, "the end of its log:")
+            story.quotes(log)
