@@ -25,6 +25,8 @@ _AGAIN_SECONDS = 0.2
 _TRIES = 50
 _LOOK_ROUNDS = 5
 """Without a change, streams are looked at in each round of so many."""
+_READ_ROUNDS = 15
+"""Without a change, the workers' maps are read in each round of so many: others can write at HAProxy's socket, too."""
 
 
 @dataclass(slots=True)
@@ -130,6 +132,8 @@ class Upkeep:
     async def _round(self) -> None:
         workers = await self._haproxy.workers()
         self.seen.loaded_at = time.time() - min(worker.uptime for worker in workers)
+        if self._rounds % _READ_ROUNDS == 0:
+            self._maps = {}
         self._maps = {pid: routes for pid, routes in self._maps.items() if any(pid == each.pid for each in workers)}
         current = [worker for worker in workers if not worker.is_old]
         for worker in workers:

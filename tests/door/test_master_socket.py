@@ -100,6 +100,16 @@ async def test_G4_1_a_running_map_that_is_all_wrong_becomes_the_wanted_one(runni
     await wait_kept(upkeep, socket, wanted)
 
 
+async def test_G4_1_a_map_that_somebody_else_has_changed_is_put_right(running: Running):
+    socket = await running.start()
+    wanted = {"robot-r1": "root", "robot-r2": "b"}
+    upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
+    await wait_kept(upkeep, socket, wanted)
+    wrong = {"robot-r1": "b", "robot-r3": "root"}
+    await socket.do(changes(wanted, wrong, str(running.directory / MAP)), pid=await newest(socket))
+    await wait_kept(upkeep, socket, wanted)
+
+
 async def test_G4_1_a_reload_begins_with_the_file_and_the_old_workers_map_is_kept_too(running: Running):
     socket = await running.start()
     before = await newest(socket)
