@@ -145,7 +145,7 @@ class DoorApp:
             return
 
         def ready() -> str | None:
-            trouble = upkeep.seen.trouble
+            trouble = upkeep.seen.trouble or upkeep.seen.unwritten
             if trouble is not None:
                 return str(trouble)
             return None if upkeep.seen.workers and upkeep.seen.map_is_written else "the map is not written yet"
@@ -193,6 +193,7 @@ class DoorApp:
             up=upkeep.seen.shards_up,
             silent=[str(error) for error in keeping.silent.values()],
             haproxy=upkeep.seen.trouble,
+            unwritten=upkeep.seen.unwritten,
             root=away or (str(watch.trouble) if watch.trouble else None),
             bad=[str(each) for each in bad],
             stale=None if isinstance(keeping.trouble, ConfigError) else keeping.trouble,

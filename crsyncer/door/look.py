@@ -90,8 +90,8 @@ async def read_status(settings: DoorSettings, robot: str) -> Json:
         except SyncError as error:
             away = str(error)
         found = reasons(
-            labels=labels, shards=tuple(clusters), up=seen.up, silent=(), haproxy=seen.trouble, root=away, bad=(),
-            stale=None,
+            labels=labels, shards=tuple(clusters), up=seen.up, silent=(), haproxy=seen.trouble, unwritten=None,
+            root=away, bad=(), stale=None,
         )  # fmt: skip
         if settings.listen is not None:
             try:

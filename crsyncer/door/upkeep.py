@@ -11,9 +11,9 @@ from pathlib import Path
 
 from crsyncer.core.model import Json
 from crsyncer.door.domain.haproxy_answers import Server, Stream, Worker
-from crsyncer.door.domain.robots_map import Routes, changes, map_text
+from crsyncer.door.domain.robots_map import Routes, changes, map_text, read_map
 from crsyncer.door.domain.upkeep_plan import shard_users, strays
-from crsyncer.door.door_files import MAP, put_map
+from crsyncer.door.door_files import MAP, put_map, read_text
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.errors import SyncError, Unsure
 
@@ -37,6 +37,9 @@ class Seen:
     servers: dict[str, Server] = field(default_factory=dict)
     refused: dict[int, int] = field(default_factory=dict)
     trouble: SyncError | None = None
+    """Why HAProxy does not answer, or does not do as it is told."""
+    unwritten: SyncError | None = None
+    """Why the file of the map is not as wanted."""
     map_is_written: bool = False
     loaded_at: float = math.inf
     """When HAProxy loaded its configuration, to the second: Unix time; infinity: not known."""
@@ -100,8 +103,8 @@ class Upkeep:
     async def once(self) -> None:
         """Look at HAProxy once, and make it so. Never raises: `seen` has what is wrong."""
         self._rounds += 1
+        self._keep_file()
         try:
-            self._keep_file()
             await self._round()
             self._note(None)
         except SyncError as error:
@@ -114,20 +117,26 @@ class Upkeep:
         Raises Unsure.
         """
         streams: list[Stream] = []
-        maps: list[Routes] = [self._wanted]
+        # The file too: where it cannot be written, a restart of HAProxy leads robots to where they were.
+        maps: list[Routes] = [self._wanted, read_map(read_text(self._directory / MAP) or "")]
         for worker in await self._haproxy.workers():
             maps.append(await self._haproxy.map_entries(worker.pid))
             streams += await self._haproxy.streams(worker.pid)
         return shard_users(shard, streams, maps, is_up=self.seen.shards_up.get(shard))
 
     def _keep_file(self) -> None:
-        text = map_text(self._wanted)
+        before, trouble = str(self.seen.unwritten or ""), None
         try:
-            put_map(self._directory, text)
-        except SyncError:
+            put_map(self._directory, map_text(self._wanted))
+            self.seen.map_is_written = True
+        except SyncError as error:
             self._wrote("failed")
-            raise
-        self.seen.map_is_written = True
+            trouble = error
+        self.seen.unwritten = trouble
+        if trouble is not None and str(trouble) != before:
+            log.warning("%s: a restart of HAProxy begins with the last map", trouble)
+        elif trouble is None and before:
+            log.info("the file of the map is written again")
 
     async def _round(self) -> None:
         workers = await self._haproxy.workers()

@@ -157,7 +157,7 @@ def test_G2_1_keys_are_read_hourly_and_at_most_every_10_s_after_a_token_was_refu
 
 def wrong(**given) -> list[Reason]:
     seen = {"labels": {}, "shards": ("root",), "up": {}, "silent": ()}
-    troubles = {"haproxy": None, "root": None, "bad": (), "stale": None}
+    troubles = {"haproxy": None, "unwritten": None, "root": None, "bad": (), "stale": None}
     return reasons(**{**seen, **troubles, **given})
 
 
@@ -169,17 +169,18 @@ def test_the_first_of_stopped_attention_offline_degraded_is_the_health():
         up={"root": True, "b": False},
         silent=["shard b gives no keys: x"],
         haproxy=Unsure("silent", hint="h"),
+        unwritten=Unsure("full"),
         root="offline",
         bad=["--certificate: x"],
         stale=Unsure("old"),
     )
     assert [each.code for each in found] == [
-        *("BadFile", "RobotNotRouted", "RobotNotRouted", "HAProxySilent"),
+        *("BadFile", "MapNotWritten", "RobotNotRouted", "RobotNotRouted", "HAProxySilent"),
         *("ConfigurationStale", "RootAway", "ShardDown", "ShardSilent"),
     ]
     assert worst(found) is Level.ATTENTION
-    assert worst(found[3:]) is Level.OFFLINE
-    assert worst(found[4:]) is Level.DEGRADED
+    assert worst(found[4:]) is Level.OFFLINE
+    assert worst(found[5:]) is Level.DEGRADED
     assert [reason_of(each.document) for each in found] == found
 
 

@@ -127,6 +127,27 @@ async def test_G4_1_a_reload_begins_with_the_file_and_the_old_workers_map_is_kep
     assert await socket.refused_tokens(now) == 0
 
 
+async def test_G4_1_where_the_maps_file_cannot_be_written_haproxy_has_the_map_and_its_robots_count_at_both_shards(
+    running: Running,
+):
+    socket = await running.start()
+    results: list[str] = []
+    upkeep = Upkeep(socket, running.directory, {"robot-r1": "b"}, wrote=results.append, ended=lambda _: None)
+    file = running.directory / MAP
+    file.rename(running.home / "aside")
+    file.mkdir()
+    await wait_kept(upkeep, socket, {"robot-r1": "b"})
+    assert "cannot be written" in str(upkeep.seen.unwritten)
+    assert {"done", "failed"} <= set(results)
+    file.rmdir()
+    (running.home / "aside").rename(file)
+    assert (await upkeep.at_shard("root"))["routed"] == ["r1"], "a restart of HAProxy would lead it there"
+    await wait_kept(upkeep, socket, {"robot-r1": "b"})
+    assert upkeep.seen.unwritten is None
+    assert file.read_text() == "robot-r1 b\n"
+    assert (await upkeep.at_shard("root"))["routed"] == []
+
+
 async def test_a_socket_of_another_haproxy_is_told_and_its_map_is_left_alone(running: Running, tmp_path: Path):
     theirs = await running.start()
     ours = tmp_path / "ours"

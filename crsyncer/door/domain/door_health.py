@@ -59,6 +59,7 @@ def reasons(
     up: Mapping[str, bool],
     silent: Sequence[str],
     haproxy: SyncError | None,
+    unwritten: SyncError | None,
     root: str | None,
     bad: Sequence[str],
     stale: SyncError | None,
@@ -66,10 +67,13 @@ def reasons(
     """Everything that is wrong, the worst first.
 
     `labels` has the shards that Robots ask for, `up` what HAProxy finds of the shards, `silent` those that gave no
-    keys, `root` why the Robots cannot be watched, `bad` the files that cannot be used, and `stale` why HAProxy's
-    configuration is not what it should be.
+    keys, `unwritten` why the file of the map is not as wanted, `root` why the Robots cannot be watched, `bad` the files
+    that cannot be used, and `stale` why HAProxy's configuration is not what it should be.
     """
     found = [Reason("BadFile", Level.ATTENTION, each, "what was read before stays in use") for each in bad]
+    if unwritten is not None:
+        hint = "have it writable, with room: HAProxy has the new map, but a restart of it begins with the old one"
+        found.append(Reason("MapNotWritten", Level.ATTENTION, str(unwritten), hint))
     lost = unroutable(labels, shards)
     for line in lost[:_MOST]:
         hint = "correct the Robot's label fleet.crsyncer.cloudrobotics.com/shard, or give the shard with --shard"
