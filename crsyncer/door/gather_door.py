@@ -1,6 +1,7 @@
 """Gathers what HAProxy's configuration is made of: logins, keys, certificate and Robots; all of it, or an error."""
 
 import asyncio
+import math
 import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -80,6 +81,11 @@ def read_certificate(path: Path) -> str:
     if begins is not None and begins > time.time():
         raise ConfigError(f"--certificate: {path} is not valid before {rfc3339(begins)}; {_CERTIFICATE}")
     return text
+
+
+def expires_at(certificate: str) -> float:
+    """When a PEM text's first certificate with a date expires: Unix time; infinity: not known."""
+    return next((ends for _, ends in spans(certificate) if ends is not None), math.inf)
 
 
 async def jwks(name: str, cluster: KubeCluster) -> Json:

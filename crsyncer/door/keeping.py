@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from crsyncer.door.domain.robots_map import map_text
 from crsyncer.door.domain.signing_keys import merged_keys
 from crsyncer.door.domain.upkeep_plan import KeyTimer, has_moved
 from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration, written_at
-from crsyncer.door.gather_door import front_door, jwks, read_certificate, shards_of
+from crsyncer.door.gather_door import expires_at, front_door, jwks, read_certificate, shards_of
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.upkeep import Upkeep
 from crsyncer.errors import ConfigError, SyncError
@@ -43,6 +44,8 @@ class Keeping:
     """The file that cannot be used; the last good one is."""
     silent: dict[str, SyncError] = field(default_factory=dict)
     """The shards that gave no keys."""
+    _expires_at: float = math.inf
+    """When the certificate that was read expires: Unix time."""
     _answers: dict[str, Json] = field(default_factory=dict)
     _reload_due: bool = False
     _looked_up_at: float = -math.inf
@@ -52,6 +55,8 @@ class Keeping:
         loop = asyncio.get_running_loop()
         while True:
             self.timer.refused(self.upkeep.seen.refused)
+            if time.time() >= self._expires_at:
+                self.timer.at_once()  # to tell it
             if self.timer.due(loop.time()):
                 self.timer.read(loop.time())
                 await self._attempt()
@@ -118,11 +123,11 @@ class Keeping:
         return front_door(self.settings, shards_of(self.clusters), certificate=certificate, keys=keys)
 
     def _certificate(self) -> str:
-        self.bad_file = None
+        self.bad_file, self._expires_at = None, math.inf
         if self.settings.certificate is None:
             return ""
         try:
-            return read_certificate(self.settings.certificate)
+            text = read_certificate(self.settings.certificate)
         except ConfigError as error:
             last = read_text(self.settings.directory / CERTIFICATE)
             if last is None:
@@ -130,6 +135,8 @@ class Keeping:
             self.bad_file = error
             log.warning("%s: the last certificate stays", error)
             return last
+        self._expires_at = expires_at(text)
+        return text
 
     async def _reload(self) -> None:
         if not self._reload_due:

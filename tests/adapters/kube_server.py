@@ -42,6 +42,10 @@ class Certificates:
 
     def issue_for_2040(self, name: str) -> tuple[Path, Path]:
         """A certificate that is not valid yet, and its key."""
+        return self.issue_between(name, "20400101000000Z", "20410101000000Z")
+
+    def issue_between(self, name: str, begins: str, ends: str) -> tuple[Path, Path]:
+        """A certificate for these times, which are like 20400101000000Z, and its key."""
         made, key = self.issue(name)
         index, settings = self.directory / f"{name}.index", self.directory / f"{name}.conf"
         index.touch()
@@ -52,7 +56,7 @@ class Certificates:
         _openssl(
             *("ca", "-batch", "-notext", "-config", settings, "-cert", self.ca),
             *("-keyfile", self.ca.with_suffix(".key"), "-in", made.with_suffix(".csr"), "-out", made),
-            *("-startdate", "20400101000000Z", "-enddate", "20410101000000Z"),
+            *("-startdate", begins, "-enddate", ends),
             *("-extfile", self.directory / f"{name}.ext"),
         )
         return made, key

@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from crsyncer.adapters.retries import until
@@ -81,7 +82,15 @@ class OpenDoor:
             issuer.mkdir()
             self._certificates = make_certificates(issuer)
         assert self._certificates is not None
-        certificate, key = self._certificates.issue("door", days=days)
+        self._put_certificate(*self._certificates.issue("door", days=days))
+
+    def renew_certificate_for(self, seconds: int) -> None:
+        """Issue one that expires so soon."""
+        assert self._certificates is not None
+        ends = datetime.now(UTC) + timedelta(seconds=seconds)
+        self._put_certificate(*self._certificates.issue_between("soon", "20200101000000Z", f"{ends:%Y%m%d%H%M%S}Z"))
+
+    def _put_certificate(self, certificate: Path, key: Path) -> None:
         new = self.certificate.with_suffix(".new")
         new.write_text(certificate.read_text() + key.read_text())
         new.replace(self.certificate)

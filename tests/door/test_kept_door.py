@@ -262,6 +262,17 @@ def test_G4_1_a_bad_certificate_changes_nothing_and_is_told(shards: Shards):
         shards.wait_reasons()
 
 
+def test_a_certificate_that_expires_while_it_is_used_is_told_and_stays(shards: Shards):
+    shards.door.renew_certificate_for(seconds=10)
+    used = shards.door.directory / "certificate.pem"
+    assert until(lambda: used.read_text() == shards.door.certificate.read_text(), seconds=PATIENCE)
+    shards.wait_reasons("BadFile")
+    assert used.read_text() == shards.door.certificate.read_text()
+    shards.door.renew_certificate()
+    shards.wait_reasons()
+    shards.wait_reaches("r1", "root")
+
+
 def test_the_upkeep_starts_before_haproxy_and_takes_up_settings_that_can_be_used(shards: Shards, tmp_path: Path):
     door = OpenDoor(tmp_path / "second", shards.root.door_kubeconfig(tmp_path / "root.kubeconfig"))
     shards.b.door_kubeconfig(tmp_path / "b.kubeconfig")
