@@ -183,7 +183,7 @@ class DoorApp:
         connection = watch.connection
         away = None
         if connection.state not in (ConnectionState.CONNECTED, ConnectionState.CONNECTING):
-            away = f"{connection.state}: {connection.error}"
+            away = connection.error or str(connection.state)
         bad = [error for error in (keeping.bad_file, self._bad_settings) if error is not None]
         if isinstance(keeping.trouble, ConfigError):
             bad.append(keeping.trouble)

@@ -158,11 +158,13 @@ def test_G4_1_the_map_is_sorted_and_lacks_unknown_shards_and_bad_names():
     found = routes(labels, ("root", "b"))
     assert map_text(found) == "robot-r1 root\nrobot-r2 b\n"
     assert read_map(map_text(found)) == found
-    assert unroutable(labels, ("root", "b")) == [
+    told = unroutable(labels, ("root", "b"))
+    assert [line for line, _ in told] == [
         "robot R4: the name is unusable",
         f"robot {'a' * 58}: the name is unusable",
         "robot r3: shard nowhere is not known",
     ]
+    assert ["--shard" in hint for _, hint in told] == [False, False, True]
 
 
 def test_G4_1_a_robot_without_the_label_is_at_the_root():

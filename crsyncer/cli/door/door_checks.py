@@ -73,8 +73,8 @@ def judge_files(directory: Path, texts: Mapping[str, str | None], now: float) ->
     elif ends <= now:
         yield Check("certificate", Mark.FAIL, f"expired {duration(now - ends)} ago, at {rfc3339(ends)}", "renew it")
     else:
-        mark = Mark.WARN if ends - now < SOON else Mark.OK
-        yield Check("certificate", mark, f"valid for {duration(ends - now)}, until {rfc3339(ends)}", "renew it")
+        mark, hint = (Mark.WARN, "renew it") if ends - now < SOON else (Mark.OK, "")
+        yield Check("certificate", mark, f"valid for {duration(ends - now)}, until {rfc3339(ends)}", hint)
 
 
 def judge_shard(name: str, server: str, answer: Json | BaseException) -> Check:
@@ -93,8 +93,8 @@ def judge_shard(name: str, server: str, answer: Json | BaseException) -> Check:
 def judge_robots(labels: Mapping[str, str], shards: Sequence[str]) -> Iterator[Check]:
     """Whether the Robots can be read, and each can be routed."""
     yield Check("robots", Mark.OK, f"{len(labels)} Robots are read")
-    for line in unroutable(labels, shards)[:20]:
-        yield Check("robots", Mark.FAIL, line, "correct its label fleet.crsyncer.cloudrobotics.com/shard")
+    for line, hint in unroutable(labels, shards)[:20]:
+        yield Check("robots", Mark.FAIL, line, hint)
 
 
 def unread_robots(error: SyncError) -> Check:

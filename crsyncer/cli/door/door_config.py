@@ -43,6 +43,6 @@ async def _write(settings: DoorSettings) -> list[str]:
     await try_configuration(door, map_text(wanted))
     put_map(settings.directory, map_text(wanted))
     put_files(door)
-    lines = [f"note: {line}, so it is not in the map" for line in unroutable(labels, clusters)]
+    lines = [f"note: {line}, so it is not in the map" for line, _ in unroutable(labels, clusters)]
     shards = ", ".join(f"{name} {sum(each == name for each in wanted.values())}" for name in clusters)
     return [*lines, f"{settings.directory}: {len(wanted)} robots ({shards}), {len(door.keys)} keys"]

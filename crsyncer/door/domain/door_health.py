@@ -75,8 +75,7 @@ def reasons(
         hint = "have it writable, with room: HAProxy has the new map, but a restart of it begins with the old one"
         found.append(Reason("MapNotWritten", Level.ATTENTION, str(unwritten), hint))
     lost = unroutable(labels, shards)
-    for line in lost[:_MOST]:
-        hint = "correct the Robot's label fleet.crsyncer.cloudrobotics.com/shard, or give the shard with --shard"
+    for line, hint in lost[:_MOST]:
         found.append(Reason("RobotNotRouted", Level.ATTENTION, f"{line}: it gets 503", hint))
     if len(lost) > _MOST:
         found.append(Reason("RobotNotRouted", Level.ATTENTION, f"{len(lost) - _MOST} more robots are not in the map"))

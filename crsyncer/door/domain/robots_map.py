@@ -6,6 +6,9 @@ from crsyncer.core.accounts.robot_account import is_robot_name, robot_namespace
 from crsyncer.core.content.annotations import ROOT, SHARD_LABEL
 from crsyncer.core.model import Json
 
+_SHARD_HINT = f"correct the Robot's label {SHARD_LABEL}, or give the shard with --shard"
+_NAME_HINT = "a robot's name is a DNS label of at most 57 characters: make the Robot anew, under another name"
+
 Routes = Mapping[str, str]
 """By a robot's namespace the name of its shard."""
 
@@ -23,10 +26,12 @@ def routes(labels: Mapping[str, str], shards: Collection[str]) -> dict[str, str]
     return {robot_namespace(name): shard for name, shard in labels.items() if is_robot_name(name) and shard in shards}
 
 
-def unroutable(labels: Mapping[str, str], shards: Collection[str]) -> list[str]:
-    """Why each of those Robots is not in the map, a line each."""
+def unroutable(labels: Mapping[str, str], shards: Collection[str]) -> list[tuple[str, str]]:
+    """Why each of those Robots is not in the map, a line and a hint each."""
     return [
-        f"robot {name}: {f'shard {shard} is not known' if is_robot_name(name) else 'the name is unusable'}"
+        (f"robot {name}: shard {shard} is not known", _SHARD_HINT)
+        if is_robot_name(name)
+        else (f"robot {name}: the name is unusable", _NAME_HINT)
         for name, shard in sorted(labels.items())
         if not is_robot_name(name) or shard not in shards
     ]
