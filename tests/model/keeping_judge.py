@@ -35,7 +35,9 @@ class Original:
     name: str
     resource: str
     maps: tuple[str, ...]
-    """The ConfigMaps that it referred to when it was last there."""
+    """The ConfigMaps that it named when it was last there."""
+    needed: tuple[str, ...] = ()
+    """Those that it referred to by the entry that the agent knew when it was last there."""
     end: End | None = None
     leaving: bool = False
     followed: bool = False
@@ -51,7 +53,8 @@ class KeepingJudge:
     originals: dict[str, Original] = field(default_factory=dict)
     held_since: float | None = None
     """When a human held every deletion of goals, and the agent had answered."""
-    forgot: bool = False
+    entry_known: bool = True
+    """The entry names the field that there is, and the agent has had the time to notice that."""
     _unwanted: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
     """By kind, when the agent deleted copies whose originals are there and only not wanted or selected any more."""
     _most: dict[str, int] = field(default_factory=dict)
@@ -73,7 +76,7 @@ class KeepingJudge:
             return
         uid = obj["metadata"]["uid"]
         known = self.originals.setdefault(uid, Original(obj["metadata"]["name"], change.resource, maps_of(obj)))
-        known.maps = maps_of(obj)
+        self._note(known, maps_of(obj))
         self.born.setdefault(uid, self.machine.world.clock.now)
         if change.before is None:
             for other in self.originals.values():
@@ -83,11 +86,21 @@ class KeepingJudge:
         if change.after is None:
             known.end = End.KIND if dying and not known.leaving else End.USER
 
+    def _note(self, known: Original, maps: tuple[str, ...]) -> None:
+        known.maps, known.needed = maps, maps if self.entry_known else ()
+
+    def _needs(self, known: Original) -> tuple[str, ...]:
+        """The ConfigMaps that a primary refers to; where it is gone from where it is read, no edit changes them."""
+        if known.end is not None and self.machine.origin is self.machine.up:
+            return known.needed
+        return known.maps if self.machine.pointed else ()
+
     def restored(self, before: set[str]) -> None:
         """Upstream was restored; these objects (uids) were there before."""
         now = {each["metadata"]["uid"] for each in self.machine.primaries().values()}
-        for uid in before - now:
-            self.originals[uid].end = End.LOST
+        for known in map(self.originals.__getitem__, before - now):
+            known.end = End.LOST
+            self._note(known, known.maps)
         for uid in now:
             self.originals[uid].end = None
             self.originals[uid].leaving = False
@@ -118,7 +131,7 @@ class KeepingJudge:
 
     def _primary_deleted(self, write: "Write", copy: Json) -> None:
         known = self.originals.get(stamp(copy))
-        if known is None or self.forgot:
+        if known is None:
             return
         if reason := self._why_kept(known, write.time):
             raise Violation(f"{write}: {reason}, so a human has to say so")
@@ -127,16 +140,15 @@ class KeepingJudge:
 
     def _related_deleted(self, write: "Write", copy: Json) -> None:
         where = self.machine.map_of(stamp(copy))
-        if where is None or self.forgot:
+        if where is None:
             return  # its original is gone
         name = where[1]
-        users = [self.originals.get(stamp(each)) for each in self.machine.copies().values()]
-        users = [each for each in users if each is not None and name in each.maps and not each.followed]
-        if self.machine.pointed:
-            for each in users:
-                if each is not None and (reason := self._why_kept(each, write.time)):
-                    raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
-        if all(each is None or (each.end is None and not each.leaving) for each in users) and users:
+        copies = (self.originals.get(stamp(each)) for each in self.machine.copies().values())
+        users = [each for each in copies if each is not None and name in each.maps and not each.followed]
+        for each in users:
+            if name in self._needs(each) and (reason := self._why_kept(each, write.time)):
+                raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
+        if all(each.end is None and not each.leaving for each in users) and users:
             self._count(write, len(self.machine.related_copies()))
 
     def _why_kept(self, known: Original, now: float) -> str:
@@ -172,10 +184,10 @@ class KeepingJudge:
             if original is None or not machine.is_selected(original):
                 orphans.append(where[1])
                 known = self.originals.get(stamp(copy))
-                maps = known.maps if known is not None and not known.followed else ()
+                maps = self._needs(known) if known is not None and not known.followed else ()
             else:
                 maps = maps_of(original)
-            if "deletionTimestamp" not in copy["metadata"] and not self.forgot:
+            if "deletionTimestamp" not in copy["metadata"]:
                 yield from self._lacking(where, maps)
         if orphans and not status["holds"] and status["health"] == "healthy":
             yield f"it says that it is healthy, and the copies {orphans} follow nothing (C1.7)"

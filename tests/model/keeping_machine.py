@@ -80,6 +80,7 @@ class KeepingMachine:
         found = self.judge.violations + self.world.judge.violations + self.world.troubles
         if found:
             raise Violation(found[0])
+        self.judge.entry_known |= self.pointed and self._may_notice(self.world.robot)
 
     # Objects
 
@@ -291,6 +292,7 @@ class KeepingMachine:
     def point(self, wrong: int) -> None:
         """Somebody edits the reference, with a typo or without."""
         self.pointed = not wrong
+        self.judge.entry_known = False
         self._apply()
 
     def _apply(self) -> None:

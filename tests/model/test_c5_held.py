@@ -326,3 +326,23 @@ def test_C5_4_C1_7_related_copies_stay_until_it_is_known_what_edits_that_follow_
         apply_policy(world.robot, **edited)
         apply_policy(world.robot, **edited, filter={"selector": {"matchLabels": {"tier": "edge"}}})
         assert_held(world, origin, "SelectionChanged", before)
+
+
+def test_C5_4_S7_1_an_edited_entry_takes_no_reference_from_a_primary_that_is_not_shown_any_more() -> None:
+    with related() as world:
+        for name in GOALS[:2]:
+            put_map(world.cloud, name, x=name)
+            world.cloud.create(name, spec={"maps": [name]})
+        world.settle()
+        before = uids(world, "cloud")
+        world.cut("cloud")
+        world.cloud.delete_kind()
+        assert world.cloud.sweep()
+        apply_policy(world.robot, related=[entry(object={"reference": "/spec/mpas/*"})])
+        world.pass_time(60)
+        world.mend("cloud")
+        world.pass_time(120)
+        apply_policy(world.robot, related=[entry()])
+        world.pass_time(300)
+        assert ("KindMissing", 2) in holds(world)
+        assert (set(world.robot.objects()), uids(world, "cloud")) == (set(before), before)

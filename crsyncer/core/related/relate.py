@@ -66,6 +66,14 @@ class References:
     selection: Selection | None = None
     """Those that it selects."""
 
+    def cover(self, others: "References") -> bool:
+        """Whether these are all that the others are, or more."""
+        return others.keys <= self.keys and others.selection in (None, self.selection)
+
+    def __or__(self, others: "References") -> "References":
+        """Both; where two selections differ, this one."""
+        return References(self.keys | others.keys, self.selection or others.selection)
+
 
 NO_REFERENCES = References()
 

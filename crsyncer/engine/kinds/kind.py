@@ -64,7 +64,7 @@ class Kind:
             cache=self.cache,
             context=context,
             hold_driver=self._hold_driver,
-            settled=self._settled,
+            settled=self._end_restore,
             unlisted=self._unlisted,
         )
         self._left_behind = LeftBehind(
@@ -151,8 +151,7 @@ class Kind:
     def revive(self) -> None:
         """The CRD has changed, or an operator asks: try what was rejected again at once."""
         self.reconciler.outcomes.revive()
-        for key in self.cache.known_keys():
-            self.reconciler.enqueue(key)
+        self._reconcile_all()
 
     def hold_all(self) -> None:
         """An operator holds every deletion."""
@@ -181,6 +180,10 @@ class Kind:
     async def relist(self, reason: AgentListReason, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
         await self._informer_set.fresh(reason, *sides)
+
+    def request_list(self, side: Side, reason: AgentListReason) -> None:
+        """Have a side listed, one list at a time: a resumed watch shows neither absences nor when it is up to date."""
+        self._informer_set.request_list(side, reason)
 
     def resend(self) -> None:
         """The version, or where the cloud takes a status, has changed: send every status again (S4.6)."""
@@ -260,8 +263,7 @@ class Kind:
             self._hold_driver.holds.gone(key)
             if side is Side.CLOUD:
                 self._context.other_agents.forget(self.policy.resource, key)
-        taken = side is self.policy.downstream
-        if gone or plan is None or not self.reconciler.settle(job, plan, status_taken=taken):
+        if gone or plan is None or not self.reconciler.settle(job, plan, status_taken=side is self.policy.downstream):
             priority = Priority.DELETION if gone else self.reconciler.priority(key)
             self._context.dispatchers[self.policy.downstream].add(job, priority)
         self.reconciler.consider_finalizer(key)
@@ -343,10 +345,9 @@ class Kind:
             self._informer_set.request_list(downstream, AgentListReason.OUTBOX)
 
     def _rewound(self, side: Side, how: Rewind) -> None:
-        """A side was restored or rebuilt, or has booted (S8.3, S5.5c).
+        """A side was restored or rebuilt, or has booted, which is no restore (S8.3, S5.5c).
 
-        Deletions that a restored upstream would cause are held. A restored downstream is only reconciled, and an
-        ordinary boot is no restore.
+        Deletions that a restored upstream would cause are held. A restored downstream is only reconciled.
         """
         self._rewound_sides.add(side)
         upstream = side is self.policy.upstream
@@ -389,9 +390,6 @@ class Kind:
     def _phase_changed(self) -> None:
         self._hold_driver.phase_changed()
         self._context.report_changed()
-
-    def _settled(self, key: Key) -> None:
-        self._end_restore(settled=key)
 
     def _unlisted(self, key: Key) -> None:
         """The copy's object may be gone or newer, and a resumed watch does not tell: list once for all such copies."""

@@ -6,11 +6,13 @@ from functools import partial
 
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.content.template import Names
+from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.kinds.related_entry import RelatedEntry
-from crsyncer.core.model import EntryId, Json, Key, Side, Source
+from crsyncer.core.model import EntryId, Freshness, Json, Key, Side, Source
 from crsyncer.core.pair.actions import HoldReason
 from crsyncer.core.related.relate import (
     NeverRelated,
+    References,
     RelatedFailed,
     is_synced,
     references_of,
@@ -42,6 +44,9 @@ class RelatedObjects:
         one, where the kind of the primaries is stopped meanwhile."""
         self._misread: set[str] = set()
         """The kinds of originals that primaries were read for as if those had another scope."""
+        self._unshown: dict[str, dict[Source, References]] = {}
+        """By kind, primaries that refer to less by the body that is stored than they did, and to what by that body.
+        Until they are shown they refer to both: nothing is deleted on old knowledge alone (S7.1)."""
         self._failures: dict[tuple[str, Key], dict[tuple[EntryId, bool], str]] = {}
         """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 
@@ -61,6 +66,7 @@ class RelatedObjects:
         kind.reconciler.related_first = self._first[kind.policy.resource] = RelatedFirst(
             kind, wanted=self._wanted, pair_gone=partial(self._pair_gone, kind)
         )
+        self._unshown[kind.policy.resource] = {}
         kind.cache.on_seen = partial(self._seen, kind)
         kind.cache.on_freshness = partial(self._freshness_changed, kind)
         await self._read_primaries(kind, entries)
@@ -91,10 +97,12 @@ class RelatedObjects:
                 for entry in ours:
                     if body is not None:
                         if is_synced(body, kind.policy, side):
-                            self._refer(kind, entry, key, body)
+                            shown = kind.cache.freshness(side, key.namespace) is Freshness.CONFIRMED
+                            self._refer(kind, entry, key, body, shown=shown)
                     else:  # it is damaged, or a Secret, of which no value is stored
                         self._wanted(entry.resource).table.put_unknown((entry.id, key), unreadable=False)
         self._unread = {id_: latest for id_, latest in self._unread.items() if latest is not reading}
+        self._show_primaries(kind)
         self._sweep()
 
     def wanted(self, resource: str) -> WantedOriginals | None:
@@ -123,7 +131,23 @@ class RelatedObjects:
         for key in {*first.sources()} if first is not None else ():
             if key not in known:
                 kind.reconciler.enqueue(key)  # the pair may be gone
+        self._show_primaries(kind)
         self._sweep()
+
+    def _show_primaries(self, kind: Kind) -> None:
+        """Those that a list shows refer to nothing else any more; for those that may be gone, ask for one."""
+        entries = {entry.id: entry for entry in related_entries(kind.policy)}
+        unshown = self._unshown[kind.policy.resource]
+        for source, references in list(unshown.items()):
+            entry, key = entries[source[0]], source[1]
+            side = entry.related.origin
+            freshness = kind.cache.freshness(side, key.namespace)
+            if freshness is Freshness.RESUMED:
+                kind.request_list(side, AgentListReason.RELATED)
+            elif freshness is Freshness.CONFIRMED:
+                del unshown[source]
+                if key in kind.cache.views[side]:
+                    self._wanted(entry.resource).refer(source, references)
 
     def _sweep(self) -> None:
         for wanted in self._wanted_by_kind.values():
@@ -170,7 +194,9 @@ class RelatedObjects:
                 self._refer(kind, entry, key, raw)
         first.seen(key)
 
-    def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json) -> None:
+    def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json, *, shown: bool = True) -> None:
+        unshown = self._unshown[kind.policy.resource]
+        unshown.pop((entry.id, key), None)
         wanted, first = self._wanted(entry.resource), self._first[kind.policy.resource]
         if first.is_over(entry, key):
             return
@@ -185,7 +211,11 @@ class RelatedObjects:
             return
         self._report(kind, entry, key, "")
         first.refers(entry, key)
-        wanted.refer((entry.id, key), references)
+        if shown or references.cover(wanted.table.recorded(entry, key)):
+            wanted.refer((entry.id, key), references)
+        else:
+            unshown[entry.id, key] = references
+            wanted.refer_besides(entry, key, references)
 
     def _pair_gone(self, kind: Kind, key: Key) -> None:
         """A primary is gone, and its copy: nothing is wrong about it any more."""

@@ -157,6 +157,10 @@ class WantedOriginals:
         row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in references.keys)), selected)
         self._change(source, None if row == ReferenceRow() else row, references)
 
+    def refer_besides(self, entry: RelatedEntry, key: Key, references: References) -> None:
+        """A primary that is not shown yet refers to these, too, besides those that the store has."""
+        self._refer((entry.id, key), self.table.recorded(entry, key) | references)
+
     def refer_as_before(self, entry: RelatedEntry, key: Key) -> None:
         """A primary of which nothing is shown yet, or any more, refers to what the store has."""
         source = (entry.id, key)
