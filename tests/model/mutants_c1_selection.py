@@ -9,6 +9,9 @@ from tests.model.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("a restored cluster has nothing that an edit had left behind", LeftBehind.count_again,
+           "if self._marks and", "if False and",
+           noticed_by="C1_7_S8_3_what_a_restored_cluster_has_again_is_not_left_behind"),
     Mutant("copies that are not selected any more are forgotten", reselection._review_copies,
            "if not view.unselected or _is_ours(view, policy)", "if not view.unselected",
            noticed_by="C1_7_the_annotation_of_a_kind_without_a_policy_counts_too"),

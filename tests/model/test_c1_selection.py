@@ -221,6 +221,30 @@ def test_C1_7_a_copy_that_its_own_finalizer_keeps_goes_later_and_is_not_asked_fo
 
 
 @BOTH
+@FILTERS
+@pytest.mark.parametrize("few", [3, 12])
+def test_C1_7_S8_3_what_a_restored_cluster_has_again_is_not_left_behind(source: str, edit: str, few: int) -> None:
+    with kind(source, few=few) as world:
+        _, down = roles(world, source)
+        world.pass_time(60)
+        backup = down.snapshot()
+        apply_policy(world.robot, **EDITS[edit])
+        world.pass_time(60)
+        for hold in world.status()["holds"]:
+            world.order("release", id=hold["id"])
+        world.pass_time(60)
+        assert names(down) == {"on 2"}
+        world.crash()
+        down.restore(backup)
+        apply_policy(world.robot, **EDITS[edit])
+        world.start()
+        world.pass_time(120)
+        held = few > 5
+        assert holds(world) == ([("SelectionChanged", few)] if held else [])
+        assert names(down) == ({"on 2", f"off {few}"} if held else {"on 2"})
+
+
+@BOTH
 def test_C1_7_an_original_that_is_selected_again_keeps_its_copy(source: str) -> None:
     with kind(source, few=12) as world:
         up, down = roles(world, source)

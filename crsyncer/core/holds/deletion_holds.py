@@ -218,6 +218,11 @@ class DeletionHolds:
             and absent(key, "" if copy.stamp is None else copy.stamp.upstream_uid)
         }
 
+    def count_selection(self, now: float) -> None:
+        """Hold every deletion until it is counted which copies have no selected original (C1.7)."""
+        self.is_counting = True
+        self.hold_every(SELECTION_CHANGED, now)
+
     def selection_counted(self, left_behind: Set[Key], *, copies: int, now: float) -> bool:
         """So many copies of so many have no selected original any more; whether they are held for a human."""
         self.is_counting = False

@@ -351,6 +351,8 @@ class Kind:
         """
         self._rewound_sides.add(side)
         upstream = side is self.policy.upstream
+        if how is not Rewind.REBOOTED and not upstream:
+            self._left_behind.count_again()
         with self._hold_driver.event() as machine:
             if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())

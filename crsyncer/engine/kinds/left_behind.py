@@ -73,6 +73,12 @@ class LeftBehind:
     def _is_uncounted(self) -> bool:
         return self._holds.is_counting and bool(self._policy.selector_on(self._policy.downstream))
 
+    def count_again(self) -> None:
+        """Downstream was restored: it may have copies again that an edit of the selection had left behind."""
+        if self._marks and self._policy.selector_on(self._policy.downstream) and not self._policy.related:
+            with self._hold_driver.event() as machine:
+                machine.holds.count_selection(self._context.clock())
+
     def wake(self) -> None:
         """More may be known, or allowed: find what is left behind and have it deleted, where there may be any."""
         if (self._task is None or self._task.done()) and self._has_work():
