@@ -2,12 +2,14 @@
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
+from tests.model.answers import NO_LISTS
 from tests.model.plane import GROUP
 from tests.model.weather import Fate
 from tests.model.world import World
 
 _HAPPENS = tuple(fate for fate in Fate if fate is not Fate.HUNG)
-_FATES = (*_HAPPENS, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
+_STORM = (Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
+_FATES = (*_HAPPENS, *_STORM, *NO_LISTS)
 _DENIALS = (Reply(403, {"message": "denied"}), Reply(401, {"message": "who are you?"}))
 
 
