@@ -15,7 +15,11 @@ from tests.system.bed import crd
 
 FLEET = "fleet.example.org"
 TASKS = f"tasks.{FLEET}"
+JOB_KIND = f"jobs.{FLEET}"
 PROJECTION: Json = {"group": FLEET, "resource": "tasks", "kind": "Task"}
+JOBS: Json = {"group": FLEET, "resource": "jobs", "kind": "Job"}
+NONES: Json = {"group": FLEET, "resource": "nones", "kind": "None"}
+"""What the cloud does not serve."""
 TO_CLUSTER: Json = {"name": "{namespace}-{name}"}
 FROM_CLUSTER: Json = {"namespace": "home"}
 
@@ -46,6 +50,23 @@ def projected(
         apply_policy(world.robot, projection=dict(PROJECTION if projection is None else projection), **(spec or {}))
         yield world
         assert world.troubles == []
+
+
+@contextmanager
+def tasks(source: str, *names: str, **spec: Any) -> Iterator[World]:
+    """Goals of these names that are tasks in the cloud, which also serves jobs; the agent runs."""
+    with projected(source, spec=spec) as world:
+        serve_jobs(world)
+        for number, name in enumerate(names, 1):
+            Pair(world, source).up.create(name, spec={"x": number})
+        world.start()
+        world.settle()
+        yield world
+
+
+def serve_jobs(world: World) -> None:
+    """The cloud serves jobs, too."""
+    world.cloud.apply(crd(FLEET, plural="jobs", source=None))
 
 
 def name_on(side: Side) -> str:

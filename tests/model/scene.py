@@ -125,6 +125,18 @@ def holds(world: World) -> list[tuple[str, int]]:
     return [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]]
 
 
+def release(world: World) -> None:
+    """An operator releases every hold."""
+    for hold in world.status()["holds"]:
+        world.order("release", id=hold["id"])
+
+
+def names(plane: Plane, kind: str = "goals") -> set[str]:
+    """The objects of a kind, without their numbers, and how many there are."""
+    found = [name.rstrip("0123456789") for name in plane.objects(kind)]
+    return {f"{name} {found.count(name)}" for name in found}
+
+
 def full_lists(world: World, side: str, since: float = 0.0, *, kind: str = "goals") -> list[Request]:
     """The lists of a kind; one of at most one object only asks for the revision."""
     found = world.journal.asked(side, verb="list", kind=kind, since=since)

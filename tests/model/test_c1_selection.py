@@ -13,15 +13,12 @@ from tests.model.answers import FORBIDDEN
 from tests.model.config_maps import maps, put_map
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, serve_policies
-from tests.model.projected import FLEET, PROJECTION, TASKS
-from tests.model.scene import SOURCES, holds, roles
+from tests.model.scene import SOURCES, holds, names, release, roles
 from tests.model.weather import Rule
 from tests.model.world import World
-from tests.system.bed import crd
 
 TIER = {"selector": {"matchLabels": {"tier": "edge"}}}
 MINE = {"cloudrobotics.com/robot-name": "robot-1"}
-JOBS = {"group": FLEET, "resource": "jobs", "kind": "Job"}
 BOTH = pytest.mark.parametrize("source", SOURCES)
 EDITS: dict[str, Json] = {"selector": {"filter": TIER}, "byRobotName": {"filter": {"byRobotName": True}}}
 FILTERS = pytest.mark.parametrize("edit", EDITS)
@@ -42,18 +39,6 @@ def kind(source: str, *, few: int, selected: int = 2, **spec: Any) -> Iterator[W
         world.settle()
         yield world
         assert world.troubles == []
-
-
-def names(plane: Plane, kind: str = "goals") -> set[str]:
-    """The objects of a kind, without their numbers, and how many there are."""
-    found = [name.rstrip("0123456789") for name in plane.objects(kind)]
-    return {f"{name} {found.count(name)}" for name in found}
-
-
-def release(world: World) -> None:
-    """An operator releases the only hold."""
-    (hold,) = world.status()["holds"]
-    world.order("release", id=hold["id"])
 
 
 @BOTH
@@ -230,8 +215,7 @@ def test_C1_7_S8_3_what_a_restored_cluster_has_again_is_not_left_behind(source: 
         backup = down.snapshot()
         apply_policy(world.robot, **EDITS[edit])
         world.pass_time(60)
-        for hold in world.status()["holds"]:
-            world.order("release", id=hold["id"])
+        release(world)
         world.pass_time(60)
         assert names(down) == {"on 2"}
         world.crash()
@@ -313,152 +297,6 @@ def test_C1_7_C6_3_originals_that_are_not_selected_any_more_lose_the_finalizer(e
         assert names(world.robot) == {"on 2"}
         kept = {name for name, found in world.cloud.objects().items() if found["metadata"].get("finalizers")}
         assert kept == {"on0", "on1"}
-
-
-# Projections
-
-
-@contextmanager
-def task_kind(source: str, *, count: int, **spec: Any) -> Iterator[World]:
-    """Goals that are tasks in the cloud, which also serves jobs."""
-    with World(kinds={"goals": {"source": source}}) as world:
-        for plural in ("tasks", "jobs"):
-            world.cloud.apply(crd(FLEET, plural=plural, source=None))
-        serve_policies(world.robot)
-        apply_policy(world.robot, projection=PROJECTION, **spec)
-        up, _ = roles(world, source)
-        for number in range(count):
-            up.create(f"a{number}", kind=TASKS if source == "cloud" else "goals", spec={"x": number})
-        world.start()
-        world.settle()
-        yield world
-        assert world.troubles == []
-
-
-def test_C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go() -> None:
-    with task_kind("cloud", count=3) as world:
-        world.cloud.create("new", kind=f"jobs.{FLEET}", spec={"x": 1})
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
-        assert set(world.robot.objects()) == {"new"}
-        assert len(world.cloud.objects(TASKS)) == 3
-        assert holds(world) == []
-        assert world.status()["health"] == "healthy"
-
-
-def test_C1_7_C7_many_are_held_and_the_kind_is_not_missing() -> None:
-    with task_kind("cloud", count=12) as world:
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(120)
-        assert names(world.robot) == {"a 12"}
-        assert holds(world) == [("SelectionChanged", 12)]
-        apply_policy(world.robot, projection=PROJECTION)
-        world.pass_time(60)
-        assert holds(world) == []
-        assert names(world.robot) == {"a 12"}
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
-        release(world)
-        world.pass_time(60)
-        assert names(world.robot) == set()
-        assert holds(world) == []
-
-
-def test_C1_7_C7_a_projection_to_what_the_cloud_does_not_serve_deletes_nothing() -> None:
-    with task_kind("cloud", count=12) as world:
-        apply_policy(world.robot, projection=JOBS | {"resource": "typos", "scope": "Namespaced"})
-        world.pass_time(120)
-        assert names(world.robot) == {"a 12"}
-        assert "KindMissing" not in [reason for reason, _ in holds(world)]
-        apply_policy(world.robot, projection=PROJECTION)
-        world.pass_time(120)
-        assert holds(world) == []
-        assert world.status()["health"] == "healthy"
-
-
-def test_C1_7_C7_other_objects_of_the_same_names_replace_no_more_copies_than_few() -> None:
-    with task_kind("cloud", count=12) as world:
-        for number in range(12):
-            world.cloud.create(f"a{number}", kind=f"jobs.{FLEET}", spec={"x": -1})
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
-        assert holds(world) == [("SelectionChanged", 12)]
-        assert not [write for write in world.writes if write.verb == "delete"]
-        release(world)
-        world.pass_time(60)
-        assert {found["spec"]["x"] for found in world.robot.objects().values()} == {-1}
-
-
-@pytest.mark.parametrize("count", [3, 12])
-def test_C1_7_C7_copies_in_the_cloud_go_from_where_they_were(count: int) -> None:
-    with task_kind("robot", count=count) as world:
-        marks = world.cloud.objects(TASKS)["a0"]["metadata"]
-        annotations = {**marks["annotations"], "crsyncer.cloudrobotics.com/robot": "robot-2"}
-        world.cloud.create("theirs", kind=TASKS, spec={}, labels=marks["labels"], annotations=annotations)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
-        assert len(world.cloud.objects(f"jobs.{FLEET}")) == count
-        if count > 5:
-            assert holds(world) == [("SelectionChanged", count)]
-            assert names(world.cloud, TASKS) == {f"a {count}", "theirs 1"}
-            world.crash()
-            world.start()
-            world.pass_time(60)
-            assert holds(world) == [("SelectionChanged", count)]
-            release(world)
-            world.pass_time(60)
-        assert names(world.cloud, TASKS) == {"theirs 1"}
-        assert holds(world) == []
-        assert len(world.cloud.objects(f"jobs.{FLEET}")) == count
-
-
-def test_C1_7_C7_undoing_it_keeps_the_copies_where_they_were_and_removes_the_new_ones() -> None:
-    with task_kind("robot", count=12) as world:
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
-        apply_policy(world.robot, projection=PROJECTION)
-        world.pass_time(120)
-        assert holds(world) == []
-        assert names(world.cloud, TASKS) == {"a 12"}
-        assert names(world.cloud, f"jobs.{FLEET}") == set()
-
-
-@pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.3, 0.6, 1.0, 2.0, 4.0])
-def test_C1_7_C7_copies_in_the_cloud_go_although_the_agent_is_killed(moment: float) -> None:
-    with task_kind("robot", count=4) as world:
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(moment)
-        world.crash()
-        world.start()
-        world.pass_time(90)
-        assert names(world.cloud, TASKS) == set()
-        assert names(world.cloud, f"jobs.{FLEET}") == {"a 4"}
-
-
-def test_C1_7_C7_copies_in_the_cloud_go_although_it_was_away_at_the_edit() -> None:
-    with task_kind("robot", count=4) as world:
-        world.cut("cloud")
-        world.pass_time(30)
-        apply_policy(world.robot, projection=JOBS | {"scope": "Namespaced"})
-        world.pass_time(30)
-        world.crash()
-        world.start()
-        world.pass_time(30)
-        world.mend("cloud")
-        world.pass_time(120)
-        assert names(world.cloud, TASKS) == set()
-        assert names(world.cloud, f"jobs.{FLEET}") == {"a 4"}
-
-
-def test_C1_7_C7_a_final_status_that_waits_for_the_robot_outlives_the_edit() -> None:
-    with task_kind("robot", count=2) as world:
-        world.inject("robot", Reply(503, {}), verb="patch", part="/goals/", times=1000, seconds=30)
-        world.cloud.set_status("a0", {"done": 1}, kind=TASKS)
-        world.pass_time(5)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(120)
-        assert world.robot.objects()["a0"]["status"] == {"done": 1}
-        assert names(world.cloud, TASKS) == set()
 
 
 # Related objects

@@ -12,7 +12,7 @@ from tests.model.answers import INTERNAL_ERROR, NO_LISTS
 from tests.model.config_maps import data, maps, put_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, EDGE, ends, entry, related
-from tests.model.scene import holds, out_of_sight, redefine, refuse_lists, restart
+from tests.model.scene import holds, out_of_sight, redefine, refuse_lists, release, restart
 from tests.model.weather import Rule
 from tests.model.world import World
 
@@ -51,12 +51,6 @@ def assert_held(world: World, origin: str, reason: str, before: dict[str, str]) 
         assert uids(world, origin) == before
         if not again:
             restart(world, kill=True)
-
-
-def release(world: World) -> None:
-    """Release every hold."""
-    for hold in world.status()["holds"]:
-        world.order("release", id=hold["id"])
 
 
 @MODES

@@ -6,7 +6,7 @@ from crsyncer.core.model import Side
 from tests.model.apis import api_row, api_set, crd_on, revisions_on, serve_apis
 from tests.model.plane import GROUP
 from tests.model.policies import apply_policy, serve_policies
-from tests.model.projected import FLEET, PROJECTION, TASKS
+from tests.model.projected import FLEET, JOB_KIND, JOBS, PROJECTION, TASKS
 from tests.model.scene import restart, state
 from tests.model.world import World
 from tests.system.bed import crd
@@ -55,10 +55,9 @@ def test_C8_2_a_crd_by_another_projection_is_another_crd() -> None:
     with projected_api("robot", own=f"goals.{GROUP}") as world:
         world.start()
         world.pass_time(10)
-        jobs = PROJECTION | {"resource": "jobs", "kind": "Job"}
-        apply_policy(world.robot, specSource="robot", projection=jobs, api={"source": "robot"})
+        apply_policy(world.robot, specSource="robot", projection=JOBS, api={"source": "robot"})
         world.pass_time(10)
-        made = crd_on(world, "cloud", f"jobs.{FLEET}")
+        made = crd_on(world, "cloud", JOB_KIND)
         assert made is not None
         assert made["spec"]["names"]["kind"] == "Job"
         assert crd_on(world, "cloud", TASKS) is not None

@@ -11,15 +11,12 @@ from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, GARBAGE, NO_LISTS
 from tests.model.policies import EDGE, apply_policy, delete_policy, serve_policies
-from tests.model.projected import FLEET, PROJECTION, TASKS, projected
+from tests.model.projected import JOB_KIND, JOBS, NONES, PROJECTION, TASKS, projected, tasks
 from tests.model.scene import SOURCES, roles
 from tests.model.weather import Fate
 from tests.model.world import World
-from tests.system.bed import crd
 
 BLOCKING: dict[str, Any] = {"deletion": {"mode": "blocking"}}
-JOB_KIND = f"jobs.{FLEET}"
-JOBS = PROJECTION | {"resource": "jobs", "kind": "Job"}
 
 
 def refuse_lists(world: World, *sides: str) -> None:
@@ -30,11 +27,7 @@ def refuse_lists(world: World, *sides: str) -> None:
 
 
 def test_C7_C6_3_finalizers_go_also_where_one_edit_follows_another() -> None:
-    with projected(spec=BLOCKING) as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.start()
-        world.settle()
+    with tasks("cloud", "a", **BLOCKING) as world:
         refuse_lists(world)
         apply_policy(world.robot, projection=PROJECTION, subtree="part", **BLOCKING)
         world.pass_time(5)
@@ -110,11 +103,7 @@ def test_C6_3_C7_a_finalizer_is_looked_for_where_it_was_put_whatever_the_kind_ha
 @contextmanager
 def reported(how: str) -> Iterator[World]:
     """The copy of a, a task of the cloud, reports that it is done at the moment when tasks come to be jobs."""
-    with projected("robot") as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+    with tasks("robot", "a") as world:
         if how == "the cloud is away":
             world.cut("cloud")
             world.pass_time(60)
@@ -180,12 +169,8 @@ def test_C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_the
 
 @pytest.mark.parametrize("seconds", [0.0, 0.001, 0.01, 0.1])
 def test_C1_7_copies_go_also_from_a_place_that_was_left_again_before_it_was_listed(seconds: float) -> None:
-    with projected("robot") as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        for projection in (PROJECTION | {"resource": "nones", "kind": "None"}, PROJECTION, JOBS):
+    with tasks("robot", "a") as world:
+        for projection in (NONES, PROJECTION, JOBS):
             apply_policy(world.robot, projection=projection | {"scope": "Namespaced"})  # without a look at discovery
             world.pass_time(seconds)
         world.pass_time(60)
@@ -193,10 +178,7 @@ def test_C1_7_copies_go_also_from_a_place_that_was_left_again_before_it_was_list
 
 
 def test_C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_edit() -> None:
-    with projected("robot") as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.start()
-        world.settle()
+    with tasks("robot") as world:
         world.inject("cloud", Fate.REPLY_LOST, verb="create", part="/tasks")
         world.weather[Side.CLOUD].lag = 5.0
         world.robot.create("a", spec={"x": 1})
@@ -209,11 +191,7 @@ def test_C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_
 
 @pytest.mark.parametrize("answer", NO_LISTS)
 def test_C1_7_C7_an_answer_that_is_no_list_does_not_show_that_no_copy_is_left(answer: Reply) -> None:
-    with projected("robot") as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+    with tasks("robot", "a") as world:
         assert set(world.cloud.objects(TASKS)) == {"a"}
         world.inject("cloud", answer, verb="list", part="/tasks", times=1)
         apply_policy(world.robot, projection=JOBS)
@@ -222,11 +200,7 @@ def test_C1_7_C7_an_answer_that_is_no_list_does_not_show_that_no_copy_is_left(an
 
 
 def test_C1_7_C7_a_deletion_that_somebody_else_answers_is_asked_for_again() -> None:
-    with projected("robot") as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+    with tasks("robot", "a") as world:
         world.inject("cloud", GARBAGE, verb="delete", part="/tasks", times=2)
         apply_policy(world.robot, projection=JOBS)
         world.pass_time(120)
@@ -253,13 +227,10 @@ def test_C1_7_copies_are_left_behind_also_where_one_edit_follows_another(source:
 
 def test_C1_7_an_edit_that_a_crash_cut_short_and_that_was_undone_deletes_no_copy() -> None:
     for moment in range(1, 40):
-        with projected("robot") as world:
-            world.robot.create("a", spec={"x": 1})
-            world.start()
-            world.settle()
+        with tasks("robot", "a") as world:
             made = world.cloud.objects(TASKS)["a"]["metadata"]["uid"]
             world.crash_after(moment)
-            apply_policy(world.robot, projection=PROJECTION | {"resource": "nones", "kind": "None"})
+            apply_policy(world.robot, projection=NONES)
             world.pass_time(60)
             world.crash()
             apply_policy(world.robot, projection=PROJECTION)

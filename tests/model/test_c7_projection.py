@@ -9,7 +9,7 @@ from tests.model.answers import FORBIDDEN
 from tests.model.config_maps import put_map
 from tests.model.named import BOTH
 from tests.model.policies import apply_policy, delete_policy, policy_rows
-from tests.model.projected import FLEET, PROJECTION, TASKS, Pair, projected
+from tests.model.projected import FLEET, JOB_KIND, JOBS, PROJECTION, TASKS, Pair, projected, serve_jobs
 from tests.model.scene import holds, restart, row, state
 from tests.model.shapes import setting
 from tests.model.world import World
@@ -200,12 +200,12 @@ def test_C7_without_the_cloud_the_agent_knows_the_names_again(source: str) -> No
 
 
 def test_C7_a_kind_that_the_cloud_does_not_serve_yet_is_missing() -> None:
-    with projected(projection=PROJECTION | {"resource": "jobs", "kind": "Job"}) as world:
+    with projected(projection=JOBS) as world:
         world.start()
         world.pass_time(20)
         assert state(world) == "kind-missing"
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.cloud.create("a", kind=f"jobs.{FLEET}", spec={"x": 1})
+        serve_jobs(world)
+        world.cloud.create("a", kind=JOB_KIND, spec={"x": 1})
         world.pass_time(120)
         assert (state(world), set(world.robot.objects())) == ("syncing", {"a"})
 
@@ -276,18 +276,18 @@ def test_C7_nothing_is_projected_to_a_kind_that_is_synced_by_itself() -> None:
 
 def test_C7_another_projection_means_other_objects() -> None:
     with projected() as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        serve_jobs(world)
         world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.cloud.create("a", kind=f"jobs.{FLEET}", spec={"x": 2})
+        world.cloud.create("a", kind=JOB_KIND, spec={"x": 2})
         world.start()
         world.settle()
         assert world.robot.objects()["a"]["spec"] == {"x": 1}
-        apply_policy(world.robot, projection=PROJECTION | {"resource": "jobs", "kind": "Job"})
+        apply_policy(world.robot, projection=JOBS)
         world.pass_time(20)
         assert world.robot.objects()["a"]["spec"] == {"x": 2}
         world.robot.set_status("a", {"n": 1})
         world.settle()
-        assert world.cloud.objects(f"jobs.{FLEET}")["a"]["status"] == {"n": 1}
+        assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}
         assert "status" not in world.cloud.objects(TASKS)["a"]
 
 
@@ -299,8 +299,8 @@ def test_C7_a_status_that_waits_does_not_reach_another_object() -> None:
         world.cut("cloud")
         world.robot.set_status("a", {"n": 1})
         world.pass_time(5)
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        apply_policy(world.robot, projection=PROJECTION | {"resource": "jobs", "kind": "Job"})
+        serve_jobs(world)
+        apply_policy(world.robot, projection=JOBS)
         world.pass_time(5)
         world.mend("cloud")
         world.pass_time(60)
@@ -310,23 +310,22 @@ def test_C7_a_status_that_waits_does_not_reach_another_object() -> None:
 
 def test_C7_finalizers_are_on_the_objects_of_the_cloud_and_go_when_the_projection_changes() -> None:
     blocking: dict[str, Any] = {"deletion": {"mode": "blocking"}}
-    jobs = PROJECTION | {"resource": "jobs", "kind": "Job"}
     with projected(spec=blocking) as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        serve_jobs(world)
         world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.cloud.create("a", kind=f"jobs.{FLEET}", spec={"x": 1})
+        world.cloud.create("a", kind=JOB_KIND, spec={"x": 1})
         world.start()
         world.settle()
         kept = ["crsyncer.cloudrobotics.com/robot-robot-1"]
         assert world.cloud.objects(TASKS)["a"]["metadata"]["finalizers"] == kept
-        apply_policy(world.robot, projection=jobs, **blocking)
+        apply_policy(world.robot, projection=JOBS, **blocking)
         world.pass_time(60)
-        assert world.cloud.objects(f"jobs.{FLEET}")["a"]["metadata"]["finalizers"] == kept
+        assert world.cloud.objects(JOB_KIND)["a"]["metadata"]["finalizers"] == kept
         assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
         delete_policy(world.robot)
         world.robot.annotate_kind({"cr-syncer.cloudrobotics.com/spec-source": None})
         world.pass_time(60)
-        assert not world.cloud.objects(f"jobs.{FLEET}")["a"]["metadata"].get("finalizers")
+        assert not world.cloud.objects(JOB_KIND)["a"]["metadata"].get("finalizers")
 
 
 def test_C7_what_is_a_secret_in_the_cloud_is_sensitive() -> None:

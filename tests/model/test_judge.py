@@ -1,6 +1,7 @@
 """The judge of all worlds: an edit counts from when the agent hears of it, and excuses no other deletion (S5, C1.7)."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 
@@ -9,9 +10,8 @@ from crsyncer.core.pair import decide
 from crsyncer.engine.kinds.left_behind import LeftBehind
 from tests.model.mutant import Mutant
 from tests.model.policies import EDGE, apply_policy, on_robot, serve_policies
-from tests.model.projected import FLEET, PROJECTION, TASKS, projected
+from tests.model.projected import JOB_KIND, JOBS, TASKS, serve_jobs, tasks
 from tests.model.world import World
-from tests.system.bed import crd
 
 # fmt: off
 DEFECTS = (
@@ -57,14 +57,10 @@ def test_S5_a_copy_that_was_made_after_the_agent_heard_of_an_edit_does_not_go(de
 
 def leave_place(defect: AbstractContextManager[None]) -> None:
     """A copy reports something just before it is left in a former place, and again when it has a successor."""
-    with projected("robot") as world, defect:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+    with tasks("robot", "a") as world, defect:
         world.cloud.finalize("a", "lab.example.com/wait", kind=TASKS)
         world.cloud.set_status("a", {"n": 1}, kind=TASKS)
-        apply_policy(world.robot, projection=PROJECTION | {"resource": "jobs", "kind": "Job"})
+        apply_policy(world.robot, projection=JOBS)
         world.pass_time(60)
         if not isinstance(defect, nullcontext):
             world.cloud.finalize("a", kind=TASKS)
@@ -84,34 +80,37 @@ def test_C1_7_what_a_copy_reports_before_it_has_a_successor_has_to_reach_its_ori
 
 
 def test_C1_7_where_copies_were_before_the_store_was_lost_nobody_knows() -> None:
-    with projected("robot") as world:
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+    with tasks("robot", "a") as world:
         world.cloud.set_status("a", {"n": 1}, kind=TASKS)
         world.crash()
         world.lose_database()
-        apply_policy(world.robot, projection=PROJECTION | {"resource": "jobs", "kind": "Job"})
+        apply_policy(world.robot, projection=JOBS)
         world.start()
         world.pass_time(120)
         assert "status" not in world.robot.objects()["a"]
 
 
-def lose_sight(*, edited: bool) -> None:
-    """A copy that its own finalizer keeps has reported something when another kind of the cloud comes to be meant."""
+@contextmanager
+def goal() -> Iterator[World]:
+    """A goal of a cloud that also serves jobs; the agent runs."""
     with World(kinds={"goals": {"source": "cloud"}}) as world:
         serve_policies(world.robot)
         apply_policy(world.robot)
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        serve_jobs(world)
         world.cloud.create("a", spec={"x": 1})
         world.start()
         world.settle()
+        yield world
+
+
+def lose_sight(*, edited: bool) -> None:
+    """A copy that its own finalizer keeps has reported something when another kind of the cloud comes to be meant."""
+    with goal() as world:
         world.weather[world.robot.side].lag = 3.0
         world.robot.finalize("a", "lab.example.com/wait")
         world.robot.set_status("a", {"n": 1})
         if edited:
-            apply_policy(world.robot, projection={"group": FLEET, "resource": "jobs", "kind": "Job"})
+            apply_policy(world.robot, projection=JOBS)
         world.pass_time(60)
         world.robot.finalize("a")
         apply_policy(world.robot)
@@ -130,16 +129,10 @@ def test_S4_1_a_status_is_owed_to_an_original_of_the_kind_that_is_meant() -> Non
 
 def regain_sight(defect: AbstractContextManager[None]) -> None:
     """A copy is held and reports something while another kind of the cloud is meant; then its own is meant again."""
-    with World(kinds={"goals": {"source": "cloud"}}) as world, defect:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
-        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+    with goal() as world, defect:
         world.order("hold", resource="goals")
-        apply_policy(world.robot, projection={"group": FLEET, "resource": "jobs", "kind": "Job"})
-        world.cloud.create("b", kind=f"jobs.{FLEET}", spec={"x": 2})
+        apply_policy(world.robot, projection=JOBS)
+        world.cloud.create("b", kind=JOB_KIND, spec={"x": 2})
         world.pass_time(60)
         world.robot.set_status("a", {"n": 1})
         world.pass_time(60)
