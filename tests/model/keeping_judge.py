@@ -40,6 +40,8 @@ class Original:
     """Those that it referred to by the entry that the agent knew when it was last there."""
     end: End | None = None
     leaving: bool = False
+    released: bool = False
+    """Its deletion was verified, and a related copy went with it: a hold that comes later does not bring that back."""
     followed: bool = False
     """Upstream has had another object of its name since: the copy is that one's now (S5.4)."""
 
@@ -103,7 +105,7 @@ class KeepingJudge:
             self._note(known, known.maps)
         for uid in now:
             self.originals[uid].end = None
-            self.originals[uid].leaving = False
+            self.originals[uid].leaving = self.originals[uid].released = False
 
     def release(self) -> None:
         """A human lets everything go on."""
@@ -148,6 +150,7 @@ class KeepingJudge:
         for each in users:
             if name in self._needs(each) and (reason := self._why_kept(each, write.time)):
                 raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
+            each.released |= each.end is not None or each.leaving
         if all(each.end is None and not each.leaving for each in users) and users:
             self._count(write, len(self.machine.related_copies()))
 
@@ -184,7 +187,7 @@ class KeepingJudge:
             if original is None or not machine.is_selected(original):
                 orphans.append(where[1])
                 known = self.originals.get(stamp(copy))
-                maps = self._needs(known) if known is not None and not known.followed else ()
+                maps = () if known is None or known.followed or known.released else self._needs(known)
             else:
                 maps = maps_of(original)
             if "deletionTimestamp" not in copy["metadata"]:
