@@ -1,30 +1,29 @@
 """Takes the steps of a history of what keeps copies (`keeping_history`), then has everything heal, without a human."""
 
 import contextlib
-import math
 from typing import Any
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import SyncError
-from tests.model.answers import INTERNAL_ERROR
 from tests.model.check import Violation
 from tests.model.config_maps import delete_map, put_map
 from tests.model.environment import Environment
 from tests.model.judge import stamp
+from tests.model.keeping_clusters import Clusters
 from tests.model.keeping_history import KeepingHistory
 from tests.model.keeping_judge import KeepingJudge
 from tests.model.life import ROBOT
-from tests.model.plane import GROUP, Plane
+from tests.model.plane import Plane
 from tests.model.policies import apply_policy, serve_policies
 from tests.model.policy_history import NAMINGS, PLACES
+from tests.model.policy_references import GOALS
 from tests.model.projected import FLEET, PROJECTION, TASKS
 from tests.model.scene import roles
-from tests.model.storage import Snapshot, Where
+from tests.model.storage import Where
 from tests.model.world import World
 from tests.system.bed import crd
 
-_GOALS = f"goals.{GROUP}"
 _REFERENCES = ("/spec/maps/*", "/spec/mpas/*")
 """What the entry says, and with a typo."""
 _STEPS: tuple[list[Json], ...] = (
@@ -44,17 +43,17 @@ class KeepingMachine:
         self.world = World(history.seed, kinds={"goals": {"source": None}}, by_chance=True)
         self.up, self.down = roles(self.world, self.setup.source)
         self.origin = self.world.planes[Side(self.setup.origin or "cloud")]
-        self.upstream_kinds = {_GOALS, TASKS} if self.up.side is Side.CLOUD else {_GOALS}
-        self.downstream_kinds = {_GOALS}
+        self.upstream_kinds = {GOALS, TASKS} if self.up.side is Side.CLOUD else {GOALS}
+        self.downstream_kinds = {GOALS}
         self.judge = KeepingJudge(self)
         self.environment = Environment(self.world, part="")
+        self.clusters = Clusters(self)
         self.pointed = True
         """The entry names the field that there is."""
         self._kind = "goals"
         self._edits: Json = {}
         self._chosen: Json = {}
         self._naming = 0
-        self._snapshots: dict[Side, Snapshot] = {}
 
     def run(self) -> None:
         """The whole history, and the healing after it; raises Violation."""
@@ -64,14 +63,14 @@ class KeepingMachine:
                 for place in PLACES:
                     plane.make_namespace(place)
             self.world.cloud.apply(crd(FLEET, plural="tasks", source=None))
-            self._apply()
+            self.apply()
             for number in range(self.setup.objects):
                 self.put(number, number)
                 self.create(number, number)
             self.world.start()
             self.world.settle()
             for step in self.history.steps:
-                handler = next(each for each in (self, self.environment) if hasattr(each, step.what))
+                handler = next(each for each in (self, self.clusters, self.environment) if hasattr(each, step.what))
                 getattr(handler, step.what)(*step.arguments)
                 self._look()
             self.heal()
@@ -80,13 +79,13 @@ class KeepingMachine:
         found = self.judge.violations + self.world.judge.violations + self.world.troubles
         if found:
             raise Violation(found[0])
-        self.judge.entry_known |= self.pointed and self._may_notice(self.world.robot)
+        self.judge.entry_known |= self.pointed and self.clusters.may_notice(self.world.robot)
 
     # Objects
 
     def create(self, number: int, x: int) -> None:
         """Somebody creates a goal that refers to a ConfigMap of its own."""
-        if self._served(self.up) and f"g{number}" not in self.primaries():
+        if self.serves(self.up) and f"g{number}" not in self.primaries():
             spec = {"x": x, "maps": [f"m{number}"] if self.setup.origin else []}
             labels = {ROBOT_LABEL: ROBOT} | ({} if x % 3 == 0 else {"tier": "edge"})
             self.up.create(f"g{number}", kind=self._on(self.up), spec=spec, labels=labels)
@@ -158,7 +157,7 @@ class KeepingMachine:
         def placed() -> None:
             self.judge.held_since = self.world.clock.now
 
-        self._order({"command": "hold", "resource": _GOALS}, then=placed)
+        self._order({"command": "hold", "resource": GOALS}, then=placed)
 
     def release(self) -> None:
         """A human lets everything go on."""
@@ -185,117 +184,38 @@ class KeepingMachine:
         life.begin(ask())
         self.world.pass_time(1.0)
 
-    # Clusters
-
-    def snapshot(self, side: str) -> None:
-        """A backup of a cluster is made."""
-        if not any(kind.dying for kind in self.world.planes[Side(side)].server.kinds()):
-            self._snapshots[Side(side)] = self.world.planes[Side(side)].snapshot()
-
-    def restore(self, side: str, gap: str) -> None:
-        """A cluster goes back to its backup; `gap`: what the agent sees of it. The robot's takes the agent along."""
-        plane, snapshot = self.world.planes[Side(side)], self._snapshots.get(Side(side))
-        if snapshot is None or not self._may_notice(plane):
-            return
-        before = {each["metadata"]["uid"] for each in self.primaries().values()}
-        if plane is self.world.robot:
-            self.world.crash()
-            self.world.boots += 1
-        with self._out_of_sight(plane, gap):
-            plane.restore(snapshot)
-            if plane is self.world.robot:
-                self._apply()
-        if plane is self.up:
-            self.judge.restored(before)
-
-    def make_anew(self, side: str, gap: str, again: int) -> None:
-        """A CRD is deleted and made anew, and so many of its objects; `gap`: what the agent sees of it."""
-        plane = self.world.planes[Side(side)]
-        if not self._served(plane) or not self._may_notice(plane):
-            return
-        with self._out_of_sight(plane, gap):
-            self._delete_kind(plane)
-            while not plane.sweep():
-                self._let_go(plane)
-            self._define(plane)
-            if plane is self.up:
-                for number in range(again):
-                    self.create(number, number + 1)
-
-    def delete_kind(self, side: str) -> None:
-        """Somebody deletes a CRD."""
-        plane = self.world.planes[Side(side)]
-        if self._served(plane):
-            self._delete_kind(plane)
-            plane.sweep()
-
-    def define_kind(self, side: str) -> None:
-        """Somebody puts a CRD back."""
-        plane = self.world.planes[Side(side)]
-        if not self._served(plane):
-            self.world.pass_time(10.0)
-            while not plane.sweep():
-                self._let_go(plane)
-            self._define(plane)
-
-    def refuse_lists(self, seconds: float) -> None:
-        """Upstream lists goals in vain for a while: no mass deletion can be verified."""
-        self.world.inject(
-            str(self.up.side), INTERNAL_ERROR, verb="list", part="/goals", times=math.inf, seconds=seconds
-        )
-
-    def _may_notice(self, plane: Plane) -> bool:
-        """Whether the agent knows the cluster as it is now, so that it can notice what changes."""
-        life = self.world.life
-        return life is not None and life.engine.connections[plane.side].up.is_set() and self.world.idle()
-
-    @contextlib.contextmanager
-    def _out_of_sight(self, plane: Plane, gap: str) -> Any:
-        """What happens inside, the agent finds afterwards, with its past forgotten, or sees at once."""
-        side, was_up = str(plane.side), self.world.life is not None
-        if gap == "cut":
-            self.world.cut(side)
-            self.world.pass_time(30.0)
-        elif gap == "stopped":
-            self.world.stop()
-        yield
-        if gap != "seen":
-            plane.compact()
-            self.world.mend(side)
-        if was_up or plane is self.world.robot:
-            self.environment.start()
-
     # The policy
 
     def select(self, edge: int, robot: bool) -> None:
         """Somebody edits which goals are synced."""
         self._chosen = {"selector": {"matchLabels": {"tier": "edge"}}} if edge else {}
         self._chosen |= {"byRobotName": True} if robot else {}
-        self._apply()
+        self.apply()
 
     def mutate(self, which: int) -> None:
         """Somebody edits the steps."""
         self._edits["mutations"] = {"down": _STEPS[which]}
-        self._apply()
+        self.apply()
 
     def name(self, which: int) -> None:
         """Somebody edits how new copies are called."""
         self._naming = which
-        self._apply()
+        self.apply()
 
     def project(self, on: int) -> None:
         """Somebody edits what goals are in the cloud, where they come from there."""
         if self.up.side is Side.CLOUD:
             self._kind = TASKS if on else "goals"
-            self._apply()
+            self.apply()
 
     def point(self, wrong: int) -> None:
         """Somebody edits the reference, with a typo or without."""
         self.pointed = not wrong
         self.judge.entry_known = False
-        self._apply()
+        self.apply()
 
-    def _apply(self) -> None:
+    def apply(self) -> None:
+        """Write the policy as it is meant to be."""
         spec: Json = {**self._edits}
         spec |= {"naming": NAMINGS[self._naming - 1]} if self._naming else {}
         spec |= {"filter": self._chosen} if self._chosen else {}
@@ -322,7 +242,7 @@ class KeepingMachine:
             world.mend(str(side))
         self.point(0)
         for plane in world.planes.values():
-            self.define_kind(str(plane.side))
+            self.clusters.define_kind(str(plane.side))
         for place, name in self.copies():
             self.down.finalize(name, namespace=place)
         self.environment.start()
@@ -365,7 +285,7 @@ class KeepingMachine:
     @property
     def meant(self) -> str:
         """The kind of upstream that the policy means."""
-        return TASKS if self._on(self.up) == TASKS else _GOALS
+        return TASKS if self._on(self.up) == TASKS else GOALS
 
     def primaries(self) -> dict[str, Json]:
         """Upstream's objects of the kind that the policy means, by name."""
@@ -373,7 +293,7 @@ class KeepingMachine:
 
     def copies(self) -> dict[Where, Json]:
         """Downstream's goals, by place."""
-        return dict(self.down.server.storage.of(_GOALS))
+        return dict(self.down.server.storage.of(GOALS))
 
     def maps_on(self, plane: Plane) -> dict[Where, Json]:
         """A cluster's ConfigMaps, by place."""
@@ -400,23 +320,13 @@ class KeepingMachine:
 
     def _set(self, number: int, fields: Json) -> None:
         found = self.primaries().get(f"g{number}")
-        if found is not None and self._served(self.up):
+        if found is not None and self.serves(self.up):
             self.up.set(f"g{number}", kind=self._on(self.up), spec={**found["spec"], **fields})
 
     def _on(self, plane: Plane) -> str:
         return self._kind if plane.side is Side.CLOUD else "goals"
 
-    def _served(self, plane: Plane) -> bool:
-        kind = self._on(plane) if plane is self.up and self._kind == TASKS else _GOALS
+    def serves(self, plane: Plane) -> bool:
+        """Whether a cluster has the kind that the policy means."""
+        kind = self._on(plane) if plane is self.up and self._kind == TASKS else GOALS
         return any(each.resource == kind and not each.dying for each in plane.server.kinds())
-
-    def _delete_kind(self, plane: Plane) -> None:
-        if any(each.resource == _GOALS and not each.dying for each in plane.server.kinds()):
-            plane.delete_kind()
-
-    def _define(self, plane: Plane) -> None:
-        plane.apply(crd(GROUP, source=None))
-
-    def _let_go(self, plane: Plane) -> None:
-        for place, name in list(plane.server.storage.of(_GOALS)):
-            plane.finalize(name, namespace=place)

@@ -12,7 +12,7 @@ from crsyncer.core.model import Json
 from tests.model.history import OTHERS, Step
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
-from tests.model.projected import FLEET
+from tests.model.projected import FLEET, JOBS, NONES, PROJECTION
 
 NAMES = ("a", "b", "c")
 """Primaries."""
@@ -57,13 +57,7 @@ PARTS = f"parts.{GROUP}"
 """Related objects that have a status."""
 IN_CLOUD: Mapping[str, str] = {"goals": "tasks", "configmaps": "parts", "secrets": "keys", "parts": "pieces"}
 """What kinds that are projected are called in the cloud, in a group of its own (C7)."""
-FORMS: tuple[Json, ...] = (
-    {},
-    {"group": FLEET, "resource": "tasks", "kind": "Task"},
-    {"group": FLEET, "resource": "jobs", "kind": "Job"},
-    {"group": FLEET, "resource": "jobs", "kind": "Job", "version": "v2"},
-    {"group": FLEET, "resource": "nones", "kind": "None"},
-)
+FORMS: tuple[Json, ...] = ({}, PROJECTION, JOBS, JOBS | {"version": "v2"}, NONES)
 """What goals may come to be in the cloud; the last of these it does not serve."""
 _FORMS: Mapping[str, Json] = {
     "reference": {"reference": "/spec/{}/*"},
