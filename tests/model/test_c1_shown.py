@@ -8,7 +8,8 @@ from crsyncer.core.content.annotations import FILTER, ORPHANS
 from crsyncer.core.kinds.sync_policy import API_VERSION
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import SYNC_POLICIES, Call
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
+from crsyncer.ports import Reply
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NO_LISTS
 from tests.model.plane import GROUP
 from tests.model.policies import (
     EDGE,
@@ -108,11 +109,12 @@ def test_C1_5_without_the_right_to_write_conditions_everything_else_works_and_it
         assert world.status()["health"] == "healthy"
 
 
-def test_C1_5_a_condition_that_fails_for_a_while_is_written_in_the_end() -> None:
+@pytest.mark.parametrize("answer", [INTERNAL_ERROR, *NO_LISTS])
+def test_C1_5_a_condition_that_fails_for_a_while_is_written_in_the_end(answer: Reply) -> None:
     with World() as world:
         serve_policies(world.robot)
         apply_policy(world.robot)
-        world.inject("robot", INTERNAL_ERROR, part=f"/{PLURAL}/p/status", times=5)
+        world.inject("robot", answer, part=f"/{PLURAL}/p/status", times=5)
         world.start()
         world.pass_time(120)
         assert ready(world.robot) == ("True", "Active", "")

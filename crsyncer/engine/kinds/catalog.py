@@ -26,7 +26,7 @@ from crsyncer.core.kinds.read_kind import is_annotated
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.related.relate import related_entries
 from crsyncer.core.reports.facts import POLICY_RULE
-from crsyncer.core.requests.answers import Answer, read
+from crsyncer.core.requests.answers import Answer, read, shown
 from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.core.watching.backoff import RETRY
 from crsyncer.engine.apis.lifecycle import Lifecycle
@@ -284,22 +284,24 @@ class Catalog:
         """
         if name not in self._objects:
             return True  # it was deleted meanwhile
-        shown, problem = self._statuses[name], self._problem(name)
-        call = write_ready(shown, problem, now=self._clock())
-        if call is None or self._told.get(name) == (shown.uid, problem):
+        status, problem = self._statuses[name], self._problem(name)
+        call = write_ready(status, problem, now=self._clock())
+        if call is None or self._told.get(name) == (status.uid, problem):
             return True
         await self._connection.up.wait()
         try:
             reply = await self._connection.cluster.request(call)
+            answer = read(reply.status, reply.body, patch=True)
+            if answer is Answer.DONE:
+                shown(reply.body, status.uid)
         except SyncError as error:
             log.debug("the condition of SyncPolicy %s is not written: %s", name, error)
             return False
-        answer = read(reply.status, reply.body, patch=True)
         if answer in (Answer.CONFLICT, Answer.BUSY, Answer.UNSURE, Answer.EXPIRED):
             return False
         if answer is not Answer.DONE:
             log.warning("the condition of SyncPolicy %s is not written: %s", name, reply.body.get("message"))
-        self._told[name] = (shown.uid, problem)
+        self._told[name] = (status.uid, problem)
         return True
 
 
