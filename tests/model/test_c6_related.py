@@ -10,7 +10,7 @@ from tests.model.blocking import MINE, codes, finalizers
 from tests.model.config_maps import annotate_map, data, maps, put_map, strip_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, EDGE, ends, entry, explained, related, said
-from tests.model.scene import holds, out_of_sight, roles
+from tests.model.scene import holds, out_of_sight, restart, roles
 from tests.model.world import World
 
 MODES = pytest.mark.parametrize("mode", ["async", "blocking"])
@@ -62,14 +62,20 @@ def test_C6_3_related_copies_are_deleted_first(origin: str, source: str, mode: s
 
 
 @BOTH
-def test_C6_3_with_async_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str) -> None:
+@pytest.mark.parametrize("meanwhile", ["nothing happens", "the agent is killed", "another subtree is named"])
+def test_C6_3_with_async_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str, meanwhile: str) -> None:
     with related(origin) as world:
         here, there = ends(world, origin)
         delete_goal(world, origin)
-        world.pass_time(28)
+        world.pass_time(5)
+        if meanwhile == "the agent is killed":
+            restart(world, kill=True)
+        elif meanwhile == "another subtree is named":
+            apply_policy(world.robot, related=[entry(origin)], subtree="robot")
+        world.pass_time(20)
         assert (set(world.robot.objects()), set(data(there))) == ({"g"}, {"m"})
         assert maps(there)["m"]["metadata"]["deletionTimestamp"]
-        world.pass_time(12)
+        world.pass_time(20)
         assert (world.robot.objects(), set(data(there))) == ({}, {"m"})
         annotate_map(there, "m", {}, finalizers=[])
         world.settle()
@@ -91,29 +97,6 @@ def test_C6_3_after_a_crash_related_copies_are_still_deleted_first(origin: str) 
         annotate_map(there, "m", {}, finalizers=[])
         world.pass_time(3)
         assert (set(world.robot.objects()), set(data(there))) == ({"h"}, {"other"})
-
-
-@BOTH
-def test_C6_3_after_a_crash_too_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str) -> None:
-    with related(origin) as world:
-        delete_goal(world, origin)
-        world.pass_time(5)
-        world.crash()
-        world.start()
-        world.pass_time(45)
-        assert (world.robot.objects(), set(data(ends(world, origin)[1]))) == ({}, {"m"})
-
-
-@BOTH
-def test_C6_3_after_another_subtree_too_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str) -> None:
-    with related(origin) as world:
-        delete_goal(world, origin)
-        world.pass_time(5)
-        apply_policy(world.robot, related=[entry(origin)], subtree="robot")
-        world.pass_time(20)
-        assert set(world.robot.objects()) == {"g"}
-        world.pass_time(20)
-        assert (world.robot.objects(), set(data(ends(world, origin)[1]))) == ({}, {"m"})
 
 
 @MODES

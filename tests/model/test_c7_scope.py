@@ -205,13 +205,3 @@ def test_C7_restricted_namespaces_are_those_of_the_side_that_has_some() -> None:
         assert set(world.robot.objects()) == {"shop-a"}
         restart(world)
         assert set(world.robot.objects()) == {"shop-a"}
-
-
-def test_C7_no_copy_of_a_cluster_scoped_object_leaves_the_namespaces_of_an_agent() -> None:
-    namespaces = Namespaces(("default",), ("default",))
-    with rescoped("robot", cluster=True, given=False, namespaces=namespaces) as world:
-        world.start()
-        world.pass_time(10)
-        shown = row(world)
-        assert shown is not None
-        assert (shown["state"], "is confined to namespaces" in shown["message"]) == ("misconfigured", True)
