@@ -210,6 +210,7 @@ class Agent:
             boot=present_boot(self._store, self._boot_id),
             name=self._name,
             require_confinement=self._settings.require_confinement,
+            report_namespace=self._settings.report_namespace,
         )
 
     def _reporter(self, engine: Engine) -> RobotReporter:

@@ -11,6 +11,7 @@ SyncError                 hint: what the operator can do
 ├── Never                 it did not happen, and asking again will not help           400, 413, 422
 │   └── StatusRejected    of a copy's status
 ├── NotAllowed            the credential                                              401, 403
+├── NotReturned           no object of the robot's own takes a status now             F10.3; retry_after, seconds
 ├── NotLeading            it did not happen: this process leads no more, and ends     the fleet's Lease
 ├── ConfigError           a flag, variable, key or kubeconfig: what, where, what is allowed
 ├── StoreError            the disk: full, read-only, broken
@@ -83,6 +84,14 @@ class NotAllowed(SyncError):
     def __init__(self, message: str, *, status: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
+
+
+class NotReturned(SyncError):
+    """It did not happen: nothing takes the statuses of shared objects now. `retry_after` is in seconds."""
+
+    def __init__(self, message: str, *, retry_after: float, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
 
 
 class NotLeading(SyncError):

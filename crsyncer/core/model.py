@@ -114,6 +114,8 @@ class View:
     """It is a copy that the kind's selector does not match: no list and no watch shows it (C1.7)."""
     replica: ReplicaMark | None = None
     """Upstream's object is a replica of the fleet for this robot; None: it is not, or not in the cloud (F9.5)."""
+    shared: bool = False
+    """Upstream's object takes no status: that of each robot's copy goes to an object of that robot's own (F10.3)."""
 
 
 Found = View | Gap
@@ -156,6 +158,20 @@ class Observation:
         return Gap.ABSENT if proven else Gap.UNSEEN
 
 
+class OwnStatus(NamedTuple):
+    """The RobotObjectStatus that this robot has, or may have, of an upstream object, as it was seen last (F10.3)."""
+
+    namespace: str
+    upstream_uid: str
+    """The uid of the upstream object that it is about."""
+    uid: str = ""
+    """Empty: it is not known whether it is there."""
+    resource_version: str = ""
+    """Empty: its other metadata have to be read before it is written."""
+    status: str = ""
+    """Digest of the status that it has; empty: none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """What is remembered about a pair beyond what both objects show. Losing it costs a write, never data."""
@@ -184,6 +200,10 @@ class Record:
     """Digests of statuses whose writes were not answered: each may still land upstream, after a newer one (S10)."""
     called: Key | None = None
     """The name that was chosen for the copy, until a write of it is answered: it may be there, unseen (C2.3)."""
+    own: OwnStatus | None = None
+    """The robot's own object with the status, of whichever upstream object had the name; None: there is none."""
+    returned: bool = False
+    """It is that object, not upstream's, of which `acknowledged` and what follows from that is said (F10.3)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.other_agents import DuplicateAgents
 from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
+from crsyncer.engine.pairs.own_statuses import StatusPlace
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
@@ -39,6 +40,7 @@ class EngineContext:
     trust: tuple[str, ...]
     vault: Callable[[], SecretStore]
     digest_key: Callable[[], bytes]
+    status_place: StatusPlace
     finalizer_searches: FinalizerSearches = field(default_factory=FinalizerSearches)
 
     def storing(self, policy: KindPolicy) -> "EngineContext":

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from crsyncer.agent_ports import EngineObserver, SecretStore, Store
+from crsyncer.core.accounts.robot_account import is_robot_name
 from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.holds.hold_list import Holds
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -12,12 +13,14 @@ from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.object_calls import first_object
 from crsyncer.core.pair.other_agents import DuplicateAgents
+from crsyncer.core.reports.robot_report import report_place
 from crsyncer.core.requests.calls import Call
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.account_check import AccountCheck
 from crsyncer.engine.kinds.kind_entry import probe_calls
 from crsyncer.engine.kinds.kinds import Kinds
 from crsyncer.engine.pairs.hold_driver import ISSUED
+from crsyncer.engine.pairs.own_statuses import StatusPlace
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Cluster
 from crsyncer.runtime.connection import Connection
@@ -31,7 +34,7 @@ class Engine:
     when there is news for `status`. `boot` names this boot of the robot, "" where it is not known; `name` is the
     agent's, as API servers note it. With `require_confinement` the cloud is not used by an account that may do too
     much. `expressions` is called for policies with steps, `trust` is what SyncPolicies that are copies may ask for.
-    `vault` and `digest_key` are as of EngineContext.
+    `vault` and `digest_key` are as of EngineContext, `report_namespace` is as of RobotReporter.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Engine:
         boot: str = "",
         name: str = "crsyncer",
         require_confinement: bool = False,
+        report_namespace: str | None = "default",
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
         self.other_agents = DuplicateAgents(name)
@@ -91,6 +95,10 @@ class Engine:
             trust=trust,
             vault=vault,
             digest_key=digest_key,
+            status_place=StatusPlace(
+                self.connections[Side.CLOUD],
+                report_place(robot, namespaces, report_namespace) if is_robot_name(robot) else None,
+            ),
         )
         self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)
 

@@ -16,6 +16,7 @@ from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import JSON_PATCH, SYNC_POLICIES, Call
 from tests.model.api_server import CRDS
 from tests.model.disk import Known
+from tests.model.shared_judge import OWN_STATUSES, about, objection, shown_status
 from tests.model.storage import Change, Where
 
 if TYPE_CHECKING:
@@ -214,6 +215,12 @@ class Judge:
         if write.status >= 300 or write.before == write.after:
             return
         before, after = write.before, write.after
+        if write.resource == OWN_STATUSES:
+            reports = [status for uid in self._copies[about(write)] for _, status in self._objects[uid].reports]
+            if wrong := objection(write, self.world.settings.robot, reports):
+                self._say(write, wrong)
+            self._writes[about(write)] = write.time
+            return
         if after is not None and stamp(after):
             self._written.add(after["metadata"]["uid"])
             self._copies[stamp(after)].add(after["metadata"]["uid"])
@@ -288,7 +295,8 @@ class Judge:
 
     def _shows(self, known: Object, status: Any, *, reported: float) -> bool:
         """Whether an original has a status, or the part of it that is sent, as far as an agent could know of that."""
-        found = self.world.servers[known.side].storage.of(known.resource)[known.where].get("status")
+        storage = self.world.servers[known.side].storage
+        found = shown_status(storage.of(known.resource)[known.where], storage, self.world.settings.robot)
         key = self._subtree(known.resource)
         if key is not None and key not in status and self._configured >= reported:
             return True  # when another part began to be sent, nobody knew if a copy that lacks it ever had it (S4.3)

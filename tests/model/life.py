@@ -216,6 +216,7 @@ class Life:
             boot=boot,
             name=settings.name,
             require_confinement=settings.require_confinement,
+            report_namespace=settings.report_namespace,
         )
         self.commands = ControlCommands(self.engine.kinds, self.engine.context)
         self._loop = asyncio.get_running_loop()

@@ -20,6 +20,7 @@ from crsyncer.core.model import (
     FinalizerRow,
     Json,
     Key,
+    OwnStatus,
     Pending,
     Record,
     ReferenceRow,
@@ -99,6 +100,7 @@ def _sum(text: str, place: Place) -> int:
 
 _STAMP = [field.name for field in fields(View)].index("stamp")
 _REPLICA = [field.name for field in fields(View)].index("replica")
+_OWN = [field.name for field in fields(Record)].index("own")
 _CALLED: dict[type, int] = {kind: [field.name for field in fields(kind)].index("called") for kind in (View, Record)}
 
 
@@ -195,6 +197,8 @@ def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
     called = _CALLED.get(kind, len(values))
     if called < len(values) and values[called] is not None:
         values[called] = Key(*values[called])
+    if kind is Record and len(values) > _OWN and values[_OWN] is not None:
+        values[_OWN] = OwnStatus(*values[_OWN])
     return _understood(kind(*values))
 
 

@@ -12,6 +12,8 @@ SETTINGS = (SPEC_SOURCE, FILTER, SUBTREE, OBSERVED_GENERATION, DRIFT, ORPHANS)
 """What a robot's CRD may be annotated with."""
 PROPAGATION = OURS + "deletion-propagation"
 """On an object upstream: what becomes of the dependents of its copy (C6.5)."""
+SHARED = OURS + "shared"
+"""On an object upstream: the status of each robot's copy goes to an object of that robot's own (F10.3)."""
 COPY_OF_CLUSTER = OURS + "upstream-cluster"
 COPY_OF_NAMESPACE = OURS + "upstream-namespace"
 COPY_OF = OURS + "upstream-name"

@@ -24,6 +24,7 @@ from crsyncer.core.pair.actions import (
     Why,
     mutation_failed,
 )
+from crsyncer.core.pair.own_status import receiver
 
 
 def decide(
@@ -223,6 +224,7 @@ def _lacks_status(
     """
     if not known.seed or downstream.has_status or not policy.endpoint(policy.downstream).status:
         return False
+    upstream, _ = receiver(upstream, known)
     if upstream.odd_status:
         return False
     waiting = pending is not None and pending.upstream_uid == upstream.uid and bool(pending.digest)
@@ -314,6 +316,8 @@ def _status(
     if own is Gap.ABSENT or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)) or policy.sensitive:
         return None
     upstream = own if isinstance(own, View) else None
+    if upstream is not None:
+        upstream, record = receiver(upstream, record)
     if stamp is None:
         return None if upstream is None else _adopted(upstream, downstream, policy, record)
     if policy.related:

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Observation, Pending, Proof, Record, View
+from crsyncer.core.pair.own_status import receiver
 
 
 class Delivery(StrEnum):
@@ -11,6 +12,7 @@ class Delivery(StrEnum):
 
     KEEP = "it waits"
     SEND = "it is sent"
+    RETURN = "it is written to the robot's own object"
     ACKNOWLEDGE = "upstream has it already"
     NO_OBJECT = "its upstream object is gone"
     OVERTAKEN = "upstream had another status after it"
@@ -36,7 +38,10 @@ def decide_delivery(
     seen, has this status            no earlier value is on its way       acknowledge          S4.9
     seen, has had another status     from the store, its copy is gone     give up: overtaken   S4.1
     seen, its status is no object    a subtree                            dead letter          S4.5
+    seen, shared                     any                                  return               F10.3
     seen                             any                                  send                 S4.1
+
+    Of a shared object, the status is that of the robot's own object beside it, as it was seen last.
 
     A stored row may be older than upstream's status until every copy has been seen. If upstream shows neither the
     status that it last acknowledged, nor one whose answer never came, nor the one that it had before, it has received
@@ -48,10 +53,13 @@ def decide_delivery(
         return Delivery.KEEP
     if not isinstance(own, View):
         return Delivery.NO_OBJECT
+    own, record = receiver(own, record)
     on_its_way = row.merged and row.attempts  # an earlier value may still arrive: only an answer counts
     if own.status == value and not on_its_way:
         return Delivery.ACKNOWLEDGE
     known = record.upstream_uid == own.uid
     if proof is Proof.MISSING and known and own.status not in ("", record.upstream_status, row.unanswered, row.follows):
         return Delivery.OVERTAKEN
+    if own.shared:
+        return Delivery.RETURN
     return Delivery.NO_PLACE if policy.subtree is not None and own.odd_status else Delivery.SEND

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core.content.annotations import COPY_OF, PROPAGATION, ROBOT_LABEL
+from crsyncer.core.content.annotations import COPY_OF, PROPAGATION, ROBOT_LABEL, SHARED
 from crsyncer.core.content.object_content import (
     APPLIED,
     LAST_DESIRED,
@@ -132,7 +132,14 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
         deleted_at=_deleted_at(metadata) if finalized else 0.0,
         unselected=side is policy.downstream and not policy.related and not policy.selects(labels(raw)),
         replica=read_replica_mark(raw, policy.robot) if side is policy.upstream and policy.takes_replicas else None,
+        shared=side is policy.upstream and is_shared(raw, policy),
     )
+
+
+def is_shared(upstream: Json, policy: KindPolicy) -> bool:
+    """Whether the statuses of copies of an upstream object go to objects of the robots' own (F10.3)."""
+    may_be = policy.upstream is Side.CLOUD and not policy.related and not policy.sensitive
+    return may_be and SHARED in (upstream["metadata"].get("annotations") or {})
 
 
 def _is_finalized(metadata: Json, policy: KindPolicy) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from crsyncer.agent_ports import Store
@@ -41,6 +42,8 @@ class Cache:
         self.policy = policy
         self.views, self.revisions = loaded.views, {side: Revisions() for side in Side}
         self.records = loaded.records
+        self.returned = {key for key, record in self.records.items() if record.own is not None}
+        """The pairs of which this robot has, or may have, an object of its own with the status (F10.3)."""
         self.pending = loaded.pending
         self.tombstones = loaded.tombstones
         self.finalizers = loaded.finalizers
@@ -180,16 +183,18 @@ class Cache:
     def record_of(self, key: Key, upstream_uid: str) -> Record:
         """The record of a pair as long as upstream is this very object; an empty record otherwise."""
         record = self.record(key)
-        return record if record.upstream_uid == upstream_uid else Record(upstream_uid=upstream_uid)
+        return record if record.upstream_uid == upstream_uid else Record(upstream_uid=upstream_uid, own=record.own)
 
     def remember(self, key: Key, record: Record | None) -> None:
         """Replace the record of a pair; None: forget it."""
         if _replaced(self.records, key, record):
             self._store.put_record(self._resource, key, record)
+            (self.returned.add if record is not None and record.own is not None else self.returned.discard)(key)
 
     def known_keys(self) -> set[Key]:
-        """Every key that either side, the outbox or a tombstone has."""
-        return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones, *self.finalizers}
+        """Every key that either side, the outbox or a tombstone has, or an object of the robot's own with a status."""
+        views, rows = self.views, (self.pending, self.tombstones, self.finalizers)
+        return {*views[Side.CLOUD], *views[Side.ROBOT], *chain(*rows), *self.returned}
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
@@ -280,7 +285,8 @@ class Cache:
         self.departed.discard(key)
         self.add_tombstone(key, None)
         self.set_pending(key, None)
-        self.remember(key, None)
+        own = self.record(key).own
+        self.remember(key, None if own is None else Record(own=own))  # the object has to be deleted first
 
     def set_pending(self, key: Key, row: Pending | None) -> None:
         """Set or remove the outbox row of an object."""

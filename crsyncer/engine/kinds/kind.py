@@ -77,9 +77,7 @@ class Kind:
         )
         self._rewound_sides: set[Side] = set()
         """Sides that were restored or rebuilt, or have booted, and have not been listed since."""
-        self._auditor = Auditor(
-            self.reconciler, cache=self.cache, informer_set=self._informer_set, interval=context.audit_interval
-        )
+        self._auditor = Auditor(self.reconciler, informer_set=self._informer_set, interval=context.audit_interval)
         self.informers = self._informer_set.informers
         self.informers += [
             Informer(
@@ -225,7 +223,8 @@ class Kind:
         unverified = (key for key in self._hold_driver.holds.unverified() if key in going and key not in held)
         deletions = (going[key] for key in unverified if not copies[key].terminating)
         finalizing = (since for key, since in going.items() if copies[key].terminating)
-        statuses = (row.since for row in self.cache.pending.values() if not row.dead)
+        unreturned = self.reconciler.outbox.unreturned()
+        statuses = (row.since for key, row in self.cache.pending.items() if not row.dead and key not in unreturned)
         lists = (since for each in self.informers if (since := each.listwatch.unwatched) is not None)
         return {
             "spec": 0.0 if spec is None else now - spec,
@@ -358,6 +357,7 @@ class Kind:
                 machine.holds.hold_every(RESTORED, self._context.clock())
                 self._report_fact(Action.HELD, HoldReason.RESTORED, RESTORED.message)
             if upstream:
+                self.reconciler.outbox.distrust()
                 machine.forget_crd()  # the hold of the restore covers deletions that another CRD would cause
 
     def _end_restore(self, settled: Key | None = None) -> None:

@@ -6,7 +6,6 @@ import random
 
 from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.watching.queue import Priority
-from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.errors import SyncError
@@ -18,9 +17,9 @@ log = logging.getLogger(__name__)
 class Auditor:
     """Audits one kind. `interval` is in seconds, more or less."""
 
-    def __init__(self, reconciler: Reconciler, *, cache: Cache, informer_set: InformerSet, interval: float) -> None:
+    def __init__(self, reconciler: Reconciler, *, informer_set: InformerSet, interval: float) -> None:
         self._reconciler = reconciler
-        self._cache = cache
+        self._cache = reconciler.cache
         self._informer_set = informer_set
         self._interval = interval
 
@@ -53,4 +52,5 @@ class Auditor:
                     self._cache.policy.resource,
                 )
                 await informer.listwatch.fresh_list(AgentListReason.AUDIT)
+        await self._reconciler.outbox.look()
         self.audit(Priority.AUDIT)

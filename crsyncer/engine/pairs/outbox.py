@@ -4,25 +4,25 @@ A write is guarded by uid and acknowledged by seq. While upstream is away the ro
 when it is back.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.agent_ports import Store
 from crsyncer.core.content.object_content import digest, map_generation, note_observed
 from crsyncer.core.content.shape import MutationFailed, bare
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Freshness, Json, Key, Pending, Proof
+from crsyncer.core.model import Freshness, Json, Key, Pending, Proof, View
 from crsyncer.core.pair.actions import Agreed, CountAsSent, SendStatus
 from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
+from crsyncer.core.pair.own_status import is_left, receiver
 from crsyncer.core.pair.project import status_value, value_to_send
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.requests.answers import lasting, shown
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.pairs.own_statuses import OwnStatuses
 from crsyncer.engine.pairs.status_writer import StatusWriter
-from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.errors import Conflict, Never, SyncError, Unsure
 from crsyncer.runtime.connection import Connection
 
@@ -35,23 +35,17 @@ _PERIODIC_AFTER = 3
 
 
 class Outbox:
-    """The statuses of one kind that upstream has not acknowledged. `clock` is Unix time in seconds."""
+    """The statuses of one kind that upstream has not acknowledged."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        policy: KindPolicy,
-        cache: Cache,
-        store: Store,
-        clock: Callable[[], float],
-        recorder: Recorder,
-    ) -> None:
+    def __init__(self, connection: Connection, *, policy: KindPolicy, cache: Cache, context: EngineContext) -> None:
+        store, clock = context.store, context.clock
         self._writer = StatusWriter(connection, policy=policy, store=store)
+        self._place = context.status_place
+        self._own = OwnStatuses(connection, policy=policy, cache=cache, store=store, clock=clock, place=self._place)
         self._policy = policy
         self._cache = cache
         self._clock = clock
-        self._recorder = recorder
+        self._recorder = context.recorder
         self._proofs = dict.fromkeys(cache.pending, Proof.UNCHECKED)
         """The proofs of rows from the store that are not SHOWN to be the newest: upstream may have newer statuses."""
         self._sending: dict[Key, str] = {}
@@ -66,7 +60,7 @@ class Outbox:
         if row is not None and (row.upstream_uid, row.digest) == (action.upstream_uid, action.digest):
             return None
         merged = row if row is not None and row.upstream_uid == action.upstream_uid else None
-        upstream = self._cache.views[self._policy.upstream].get(key)
+        upstream = self._upstream(key)
         known = upstream is not None and upstream.uid == action.upstream_uid
         raw = self._policy.shape.up is not None and bool(action.digest)
         value = bare(copy) if raw else status_value(copy, self._policy) if action.digest else None
@@ -107,14 +101,31 @@ class Outbox:
                 upstream_status=action.digest,
                 had_status=bool(action.digest),
                 seed=record.seed and not action.digest,
+                returned=self.is_shared(key, action.upstream_uid),
             ),
         )
 
     def count_as_sent(self, key: Key, action: CountAsSent) -> None:
         """Upstream's object has nothing to do with this status; the next one that the copy gets is its own (S4.1)."""
         record = self._cache.record_of(key, action.upstream_uid)
-        record = replace(record, acknowledged=action.digest, upstream_status=action.upstream_status)
+        shared = self.is_shared(key, action.upstream_uid)
+        record = replace(record, acknowledged=action.digest, upstream_status=action.upstream_status, returned=shared)
         self._cache.remember(key, record)
+
+    def is_shared(self, key: Key, upstream_uid: str) -> bool:
+        """Whether the statuses of this upstream object go to an object of the robot's own (F10.3)."""
+        upstream = self._cache.views[self._policy.upstream].get(key)
+        return upstream is not None and upstream.uid == upstream_uid and upstream.shared
+
+    def unreturned(self) -> set[Key]:
+        """The statuses that wait because no objects of the robot's own are taken."""
+        refused = self._cache.pending.items() if self._place.refusal else ()
+        return {key for key, row in refused if self.is_shared(key, row.upstream_uid)}
+
+    def _upstream(self, key: Key) -> View | None:
+        """Upstream's object, as whichever object takes the statuses shows it."""
+        view = self._cache.views[self._policy.upstream].get(key)
+        return None if view is None else receiver(view, self._cache.record_of(key, view.uid))[0]
 
     def proof(self, key: Key) -> Proof:
         """The proof that a row is the newest status. An unchecked one is not sent, nor is a copy made with it."""
@@ -157,8 +168,12 @@ class Outbox:
             case Delivery.KEEP:
                 return False
             case Delivery.ACKNOWLEDGE:
-                self._acknowledge(key, row, wire=wire, resource_version="")
+                returned = self.is_shared(key, row.upstream_uid)
+                self._acknowledge(key, row, wire=wire, resource_version="", returned=returned)
                 return False
+            case Delivery.RETURN:
+                await self._return(key, row, value, wire=wire, tries=failures + 1)
+                return True
             case Delivery.NO_OBJECT | Delivery.OVERTAKEN as reason:
                 side, resource = self._policy.upstream, self._policy.resource
                 self._recorder.record(Fact(side, resource, key, Action.GIVEN_UP, "S4.1", reason))
@@ -188,8 +203,51 @@ class Outbox:
         if version == upstream.resource_version:
             self._suspect()  # it changed nothing: pruned by upstream's schema, or put where none is taken (S4.6)
         await self._cache.status_written(key, metadata=metadata, value=value)
-        self._acknowledge(key, row, wire=wire, resource_version=version)
+        self._acknowledge(key, row, wire=wire, resource_version=version, returned=False)
         return True
+
+    async def _return(self, key: Key, row: Pending, value: Any, *, wire: str, tries: int) -> None:
+        """Have the robot's own object show the row's value (F10.3). Raises SyncError, and then the row stays."""
+        self._sending[key] = wire
+        try:
+            await self._own.write(key, row.upstream_uid, value, status=wire)
+        except Conflict as error:
+            raise lasting(error, tries=tries, unchanged=True) from None
+        finally:
+            del self._sending[key]
+        self._acknowledge(key, row, wire=wire, resource_version="", returned=True)
+
+    def has_left_object(self, key: Key) -> bool:
+        """Whether the robot has an object of its own in which no status belongs any more."""
+        own = self._cache.record(key).own
+        if own is None:
+            return False
+        upstream, downstream = (
+            self._cache.observe(side, key) for side in (self._policy.upstream, self._policy.downstream)
+        )
+        return is_left(own, upstream, downstream, self._place.namespace)
+
+    async def clear(self, key: Key) -> bool:
+        """Delete the robot's own object if no status belongs in it any more; whether it was. Raises SyncError."""
+        own = self._cache.record(key).own
+        if own is None or not self.has_left_object(key):
+            return False
+        await self._own.remove(key, own)
+        self._cache.tidy(key)
+        return True
+
+    async def look(self) -> None:
+        """See whether the robot's own objects are as they were written (S4.8). Raises SyncError."""
+        if self._cache.returned and self._place.namespace is not None:
+            await self._own.look(self._place.namespace)
+
+    def distrust(self) -> None:
+        """Upstream was restored: it may have lost what the robot's own objects have shown (S8.3)."""
+        for key in self._cache.returned:
+            record = self._cache.record(key)
+            if record.own is not None and record.returned:
+                own = record.own._replace(status="")
+                self._cache.remember(key, replace(record, own=own, acknowledged="", upstream_status=""))
 
     def _delivery(self, key: Key, row: Pending, wire: str) -> Delivery:
         """The decision about a row, now."""
@@ -237,7 +295,7 @@ class Outbox:
         row = self._cache.pending[key]
         self._recorder.record(Fact(self._policy.upstream, self._policy.resource, key, Action.DROPPED, "S10", row.error))
         self.agree(key, Agreed(row.upstream_uid, row.digest))
-        upstream = self._cache.views[self._policy.upstream].get(key)
+        upstream = self._upstream(key)
         if upstream is not None:
             self._cache.remember(key, replace(self._cache.record(key), upstream_status=upstream.status))
 
@@ -253,8 +311,11 @@ class Outbox:
             self.suspicions += 1
             self._suspected_at = now
 
-    def _acknowledge(self, key: Key, row: Pending, *, wire: str, resource_version: str) -> None:
-        """Upstream has the row's value. A newer row stays (S6.3), and so does one whose value has changed since."""
+    def _acknowledge(self, key: Key, row: Pending, *, wire: str, resource_version: str, returned: bool) -> None:
+        """Upstream, or (`returned`) the robot's own object there, has the row's value.
+
+        A newer row stays (S6.3), and so does one whose value has changed since.
+        """
         now = self._cache.pending.get(key)
         current = not self._maps or wire == _wire(self._value(key, row))
         if now is not None and now.seq == row.seq and current:
@@ -274,6 +335,7 @@ class Outbox:
                 upstream_status=upstream.status if upstream is not None and echoed else wire,
                 had_status=copy is not None and bool(copy.status),
                 seed=record.seed and (copy is None or not copy.has_status),  # None: the new one may be on its way
+                returned=returned,
             ),
         )
 

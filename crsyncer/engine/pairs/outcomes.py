@@ -14,7 +14,7 @@ from crsyncer.core.watching.backoff import CONFLICT, TAKEN
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.pairs.outbox import Outbox
-from crsyncer.errors import Conflict, Never, NoStatus, NotAllowed, StatusRejected, SyncError, Throttled
+from crsyncer.errors import Conflict, Never, NoStatus, NotAllowed, NotReturned, StatusRejected, SyncError, Throttled
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 CONTENT, STATUS, VERIFY, FINALIZER = "content", "status", "verify", "finalizer"
@@ -116,6 +116,9 @@ class Outcomes:
                 action = Action.REFUSED
                 self._denied(job, str(error) if status == HTTPStatus.FORBIDDEN else None)
                 dispatcher.back_off(job)
+            case NotReturned(retry_after=seconds):
+                self._context.report_changed()
+                dispatcher.later(job, seconds)
             case NoStatus() if dispatcher.failures(job) + 1 >= TRIES_BEFORE_DEAD:
                 self._without_status, action = self._copy(job.key), Action.GIVEN_UP
                 dispatcher.later(job, 0.0)

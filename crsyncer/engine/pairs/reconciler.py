@@ -77,14 +77,7 @@ class Reconciler:
         self._context = context
         cache.on_free_name = self.enqueue
         self._upstream = context.connections[policy.upstream]
-        self.outbox = Outbox(
-            self._upstream,
-            policy=policy,
-            cache=cache,
-            store=context.store,
-            clock=context.clock,
-            recorder=context.recorder,
-        )
+        self.outbox = Outbox(self._upstream, policy=policy, cache=cache, context=context)
         self.outcomes = Outcomes(cache=cache, outbox=self.outbox, context=context)
         self.writer = Writer(
             context.connections[policy.downstream],
@@ -332,12 +325,17 @@ class Reconciler:
         if sent:
             fact = Fact(self.policy.upstream, self.policy.resource, job.key, Action.SENT, "S4.1")
             self._context.recorder.record(fact)
-        return "status" if sent else None
+        cleared = await self.outbox.clear(job.key)
+        if cleared:
+            self.enqueue(job.key)  # the status may go to upstream's object again
+        return "status" if sent or cleared else None
 
     # Finalizers
 
     def consider_finalizer(self, key: Key) -> None:
-        """Have our finalizer put on upstream's object, or removed, where there is a reason to (C6)."""
+        """Have our finalizer put on upstream's object, or removed (C6); and have what F10.3 leaves there deleted."""
+        if self._upstream.up.is_set() and self.outbox.has_left_object(key):
+            self.queue_status(key, Priority.FINAL_STATUS)
         upstream = self.cache.views[self.policy.upstream].get(key)
         finalized = upstream is not None and upstream.finalized
         if not (self.policy.blocking or finalized or key in self.cache.finalizers):

@@ -286,6 +286,8 @@ class Writer:
         """
         if (self._policy.related and not self._policy.copies_status) or self._policy.sensitive:
             return None
+        if view.shared:  # what upstream shows is nobody's, or all robots' (F10.3)
+            upstream = {}
         status = upstream.get("status")
         row = self._cache.pending.get(key)
         if row is not None and row.upstream_uid == view.uid:

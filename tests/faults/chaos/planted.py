@@ -38,7 +38,7 @@ def acknowledged_by_key() -> None:
     """An acknowledgement erases whatever status waits by then, also a newer one."""
     acknowledge = Outbox._acknowledge
 
-    def careless(self: Outbox, key: Key, row: Any, **said: str) -> None:
+    def careless(self: Outbox, key: Key, row: Any, **said: Any) -> None:
         acknowledge(self, key, self._cache.pending.get(key) or row, **said)
 
     _plant(Outbox, "_acknowledge", careless)

@@ -1,0 +1,200 @@
+"""Writes the statuses of shared objects to objects of the robot's own in the cloud, and deletes these (F10.3)."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from crsyncer.agent_ports import Store
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import Json, Key, OwnStatus
+from crsyncer.core.pair import own_status
+from crsyncer.core.reports.text import rfc3339
+from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.calls import Call
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.errors import Conflict, NotAllowed, NotReturned, NotServed, SyncError
+from crsyncer.ports import Reply
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.list_objects import objects
+from crsyncer.runtime.waits import RetryAfter
+
+_REFUSED_SECONDS = 3600.0
+_REFUSED_ONCE_SECONDS = 120.0
+_OFF = "the setting reportNamespace is off"
+_HINTS = {
+    _OFF: "set reportNamespace to a namespace of the cloud; until then these statuses are kept",
+    HTTPStatus.NOT_FOUND: "in the cloud: crsyncer fleet crds | kubectl apply -f -, and is the namespace there? The "
+    "agent asks once an hour, and after crsyncer resync",
+    HTTPStatus.FORBIDDEN: "let the robot's account write robotobjectstatuses (crsyncer cloud-manifests --crds); the "
+    "agent asks once an hour, and after crsyncer resync",
+}
+
+
+class StatusPlace:
+    """The namespace of the cloud in which the robot's own objects are, and why nothing is taken there at present.
+
+    All kinds share it, so that one refusal spares the requests of all. `namespace` None: there shall be no objects.
+    """
+
+    def __init__(self, connection: Connection, namespace: str | None) -> None:
+        self.namespace = namespace
+        self.refusal = "" if namespace is not None else _OFF
+        """Why nothing is taken; empty: nothing is known of that."""
+        self.hint = _HINTS[_OFF]
+        self._connection = connection
+        self._pause = RetryAfter(connection.waits)
+        self._history = ""
+        self._taken = False
+        """Whether anything was taken before: then a refusal may be over soon."""
+
+    def check(self) -> str:
+        """The namespace. Raises NotReturned while it is known that nothing is taken."""
+        if self.namespace is None:
+            raise NotReturned(_OFF, retry_after=_REFUSED_SECONDS, hint=self.hint)
+        if self._pause.left and self._history == self._connection.history_identity:
+            raise NotReturned(self.refusal, retry_after=self._pause.left, hint=self.hint)
+        return self.namespace
+
+    def answered(self, error: SyncError | None) -> SyncError | None:
+        """What an answer means: that nothing is taken concerns all objects."""
+        if error is None:
+            self.refusal, self._taken = "", True
+            return None
+        status = error.status if isinstance(error, NotAllowed) else HTTPStatus.NOT_FOUND
+        if not isinstance(error, NotServed) and status != HTTPStatus.FORBIDDEN:
+            return error
+        self.refusal, self.hint = str(error), _HINTS[HTTPStatus(status)]
+        self._history = self._connection.history_identity
+        self._pause.obey(_REFUSED_ONCE_SECONDS if self._taken else _REFUSED_SECONDS)
+        self._taken = False
+        return NotReturned(self.refusal, retry_after=self._pause.left, hint=self.hint)
+
+
+class OwnStatuses:
+    """The robot's own objects of one kind. What is known of each is in the record of its pair."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        policy: KindPolicy,
+        cache: Cache,
+        store: Store,
+        clock: Callable[[], float],
+        place: StatusPlace,
+    ) -> None:
+        self._connection = connection
+        self._policy = policy
+        self._cache = cache
+        self._store = store
+        self._clock = clock
+        self._place = place
+        self._metadata: dict[Key, Json] = {}
+        """The metadata of objects that have others than ours."""
+        self._writing: set[Key] = set()
+        """Objects whose writes are under way: what a list shows of them may be older."""
+        self._looks = 0
+        self._looking = asyncio.Lock()
+
+    async def write(self, key: Key, upstream_uid: str, value: Any, *, status: str) -> None:
+        """Have the object return a status with this digest, or (None) none. Raises SyncError."""
+        place = self._place.check()
+        own = self._cache.record_of(key, upstream_uid).own
+        if own is not None and own.namespace != place:
+            await self.remove(key, own)
+            own = None
+        if own is None:
+            # Recorded before it exists: whatever becomes of the answer, it is deleted once nobody needs it.
+            own = OwnStatus(place, upstream_uid)
+            self._know(key, upstream_uid, own)
+            await self._store.durable()
+        if own.uid and not own.resource_version and key not in self._metadata:
+            await self.look(place)
+            raise Conflict("the object with the status was read again")
+        call = own_status.write_own(
+            self._policy,
+            key,
+            own._replace(upstream_uid=upstream_uid),
+            value=value,
+            metadata=self._metadata.get(key),
+            last_update=rfc3339(self._clock()) or "",
+        )
+        self._writing.add(key)
+        try:
+            reply = await self._send(call)
+            metadata = shown(reply.body, own.uid)
+            self._seen(key, upstream_uid, own._replace(upstream_uid=upstream_uid, status=status), metadata)
+        except Conflict:
+            self._writing.discard(key)
+            await self.look(place)
+            raise
+        finally:
+            self._writing.discard(key)
+
+    async def remove(self, key: Key, own: OwnStatus) -> None:
+        """Delete the object. One that is where none shall be any more is left where that is refused. Raises SyncError.
+
+        It is deleted where nothing is taken at present, too, unless that is known.
+        """
+        here = own.namespace == self._place.namespace
+        if here:
+            self._place.check()
+        try:
+            if not own.uid:
+                await self.look(own.namespace)
+                raise Conflict("it was looked whether the object with the status is there")
+            reply = await self._connection.request(own_status.delete_own(self._policy, key, own))
+            error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+            if reply.status == HTTPStatus.CONFLICT:
+                await self.look(own.namespace)
+            if error is not None and not (reply.status == HTTPStatus.NOT_FOUND and reply.body):
+                raise error
+        except (NotServed, NotAllowed) as error:
+            if here:
+                raise self._place.answered(error) or error from None
+        self._know(key, self._cache.record(key).upstream_uid, None)
+
+    async def look(self, namespace: str) -> None:
+        """See which of the robot's own objects are there: for all pairs at once. Raises SyncError."""
+        looks = self._looks
+        async with self._looking:
+            if looks != self._looks:
+                return
+            before = {key: self._cache.record(key).own for key in self._cache.returned - self._writing}
+            collection = own_status.own_statuses(self._policy.robot, namespace)
+            found = {raw["metadata"]["name"]: raw async for raw in objects(self._connection.request, collection)}
+            self._looks += 1
+        for key, own in before.items():
+            record = self._cache.record(key)
+            if own is None or own.namespace != namespace or own is not record.own or key in self._writing:
+                continue
+            raw = found.get(own_status.own_name(self._policy, key))
+            if raw is None:
+                self._know(key, record.upstream_uid, None)
+            else:
+                self._seen(key, record.upstream_uid, own_status.seen_status(raw, self._policy), raw["metadata"])
+
+    async def _send(self, call: Call) -> Reply:
+        reply = await self._connection.request(call)
+        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+        if reply.status == HTTPStatus.NOT_FOUND and call.method == "POST":
+            error = NotServed(str(error))  # of the namespace, too: that concerns all objects
+        error = self._place.answered(error)
+        if error is not None:
+            raise error
+        return reply
+
+    def _seen(self, key: Key, upstream_uid: str, own: OwnStatus, metadata: Json) -> None:
+        own = own_status.as_answered(own, metadata, self._policy.robot)
+        self._metadata.pop(key, None)
+        if not own.resource_version:
+            self._metadata[key] = metadata
+        self._know(key, upstream_uid, own)
+
+    def _know(self, key: Key, upstream_uid: str, own: OwnStatus | None) -> None:
+        record = self._cache.record_of(key, upstream_uid)
+        if own is None and record.returned:  # what has acknowledged the status is gone
+            record = replace(record, returned=False, acknowledged="", upstream_status="")
+        self._cache.remember(key, replace(record, own=own))

@@ -1,0 +1,66 @@
+"""Objects in Shared mode, as an agent meets them: marked ones in the cloud, and the statuses of its own (F10.3)."""
+
+from typing import Any
+
+from crsyncer.core.content.annotations import SHARED
+from crsyncer.core.content.object_content import digest
+from crsyncer.core.model import Json
+from tests.model.journal import Request
+from tests.model.life import ROBOT
+from tests.model.plane import GROUP
+from tests.model.reporting import crd_of_reports
+from tests.model.shared_judge import OWN_STATUSES as STATUSES
+from tests.model.world import World
+
+PART = "/robotobjectstatuses"
+PLACEMENT = "11111111-2222-3333-4444-555555555555"
+
+
+def crd_of_statuses() -> Json:
+    """The CRD of RobotObjectStatus."""
+    found = crd_of_reports()
+    found["metadata"]["name"] = STATUSES
+    kind = "RobotObjectStatus"
+    names = {"plural": "robotobjectstatuses", "singular": "robotobjectstatus", "kind": kind, "listKind": f"{kind}List"}
+    found["spec"]["names"] = names
+    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    text = {"type": "string"}
+    source = {"type": "object", "properties": dict.fromkeys(("group", "resource", "namespace", "name", "uid"), text)}
+    returned = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    spec = {"source": source, "returned": returned, "lastUpdate": {**text, "format": "date-time"}}
+    schema["properties"]["spec"] = {"type": "object", "properties": spec}
+    return found
+
+
+def mark(world: World, name: str = "a", *, marked: bool = True) -> None:
+    """The controller begins, or ends, to govern an object in Shared mode."""
+    world.cloud.annotate(name, {SHARED: PLACEMENT if marked else None})
+
+
+def own_name(
+    name: str = "a", robot: str = ROBOT, *, resource: str = f"goals.{GROUP}", namespace: str = "default"
+) -> str:
+    """What the robot's own object is called."""
+    return f"{digest([resource, namespace, name])}-{robot}"
+
+
+def own_statuses(world: World, namespace: str = "default") -> dict[str, Json]:
+    """The objects with statuses in the cloud, of whichever robot, by name."""
+    found = world.cloud.server.storage.of(STATUSES)
+    return {name: raw for (place, name), raw in found.items() if place == namespace}
+
+
+def own_status(world: World, name: str = "a", robot: str = ROBOT, *, namespace: str = "default") -> Json | None:
+    """The robot's own object."""
+    return own_statuses(world, namespace).get(own_name(name, robot))
+
+
+def returned(world: World, name: str = "a", robot: str = ROBOT) -> Any:
+    """The status that it has; None: there is none."""
+    found = own_status(world, name, robot)
+    return None if found is None else found["spec"].get("returned")
+
+
+def asked(world: World, *, verb: str = "", since: float = 0.0) -> list[Request]:
+    """The requests about the robot's own objects."""
+    return world.journal.asked("cloud", verb=verb, part=PART, since=since)
