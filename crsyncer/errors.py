@@ -89,8 +89,8 @@ class NotAllowed(SyncError):
 class NotReturned(SyncError):
     """It did not happen: nothing takes the statuses of shared objects now. `retry_after` is in seconds."""
 
-    def __init__(self, message: str, *, retry_after: float, hint: str) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
         self.retry_after = retry_after
 
 

@@ -84,6 +84,9 @@ REASONS = {
         facts(kinds=[kind(api={"revision": None, "state": "unreadable", "message": "no CRD"})]),
     ),
     "related objects": ("attention", "RelatedFailed", "cannot be told", facts(holds=[hold("RelatedFailed")])),
+    "no own objects": (
+        "degraded", "StatusNotReturned", "2 statuses of shared objects", facts(unreturned=(2, "it is forbidden")),
+    ),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=outbox(2, 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
     "a server that is not verified": (

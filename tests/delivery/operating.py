@@ -78,6 +78,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "NotWatched": (_kind_is("waiting", "answered 503"),),
     "Stuck": (_stuck(spec=420.0), _stuck(deletion=420.0), _stuck(finalizers=900.0), _stuck(list=420.0)),
     "DeletionOverdue": (facts(overdue={GOALS: 1}),),
+    "StatusNotReturned": (facts(unreturned=(2, "404 page not found")),),
     "Backlog": (_stuck(status=900.0),),
     "CloudOffline": (facts(cloud=_LOST),),
 }

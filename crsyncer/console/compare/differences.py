@@ -17,7 +17,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, Stamp
 from crsyncer.core.pair.compose import merged_fields
 from crsyncer.core.pair.decide import may_delete
-from crsyncer.core.pair.project import status_value, status_with, view_of
+from crsyncer.core.pair.project import is_shared, status_value, status_with, view_of
 
 Generations = tuple[tuple[int, int], ...]
 """(downstream, upstream) generations with the same content."""
@@ -43,6 +43,7 @@ def difference(
     seen         seen          content; labels and annotations that upstream owns     S3.1, S3.4
                                the synced status, once the copy has one               S4.3, S4.5
                                that of a related object, where it goes to the copy    C5.5
+                               none of a shared object, which takes none              F10.3
                                the uid, if it is a copy of another object             S5.4
                                a deletion that has begun on one side only             S5
 
@@ -50,6 +51,7 @@ def difference(
     (None). Changes that downstream's admission made to a copy are differences; with keepLocal its own fields are none
     (C3.2). Both objects are compared after their steps; raises MutationFailed where one fails (C4).
     """
+    shared = upstream is not None and is_shared(upstream, policy)
     if upstream is not None:
         upstream = policy.shape.desired(upstream)
     if downstream is not None:
@@ -71,7 +73,7 @@ def difference(
     wanted, found = _document(upstream, policy, key, *own), _document(downstream, policy, key, *copied)
     uid = upstream["metadata"]["uid"]
     if stamp.upstream_uid == uid:
-        if policy.copies_status or (downstream.get("status") and not policy.related):
+        if policy.copies_status or (downstream.get("status") and not policy.related and not shared):
             statuses = _statuses(upstream, downstream, policy, generations)
             wanted, found = (_with_status(*each, policy) for each in zip((wanted, found), statuses, strict=True))
     elif stamp.upstream_uid:

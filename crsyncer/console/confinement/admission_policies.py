@@ -13,6 +13,7 @@ from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
+from crsyncer.core.pair.own_status import OWN_STATUSES
 from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Collection
 
@@ -150,6 +151,9 @@ def _confine_copies(policy: KindPolicy, variables: dict[str, str], validations: 
     if policy.in_cloud.resource == ROBOT_SYNC_STATES.resource:  # or it takes the name of another robot's report (F9.1)
         text = "object == null || object.metadata.name == variables.robot"
         validations.append(_validation(text, "a robot's report has its name"))
+    if policy.in_cloud.resource == OWN_STATUSES.resource:  # SOURCEID-ROBOT: a digest has 24 digits (F10.3)
+        own = "object.metadata.name.matches('^[0-9a-f]{24}-') && object.metadata.name.substring(25) == variables.robot"
+        validations.append(_validation(f"object == null || ({own})", "the name ends with the robot's"))
     if policy.sensitive:
         text = "object == null || object.?type.orValue('') != 'kubernetes.io/service-account-token'"
         validations.append(_validation(text, "a robot may not make tokens"))

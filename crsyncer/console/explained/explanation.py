@@ -14,6 +14,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy, Version
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.pair.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
+from crsyncer.core.pair.own_status import own_name, receiver
 from crsyncer.core.reports.facts import CAUSES, hold_rule
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.errors import SyncError
@@ -278,6 +279,9 @@ def _agreement(facts: ObjectFacts, policy: KindPolicy, up: View, down: View) -> 
 def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     row = _pending(facts, "status")
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
+    up, record = receiver(up, facts.record) if isinstance(up, View) else (up, facts.record)
+    if isinstance(up, View) and up.shared:
+        yield _step("F10.3", True, f"its status goes to RobotObjectStatus {own_name(policy, facts.key)}, not to it")
     if row is not None and row["dead"]:
         yield _step("S10", False, f"the {policy.upstream} rejects the status permanently: {row['error']}")
     elif row is not None:
@@ -295,7 +299,7 @@ def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
             yield _step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
         elif not down.status:
             yield _step("S4.3", True, "the copy has no status to send")
-        elif facts.record.acknowledged != down.status:
+        elif record.acknowledged != down.status:
             yield _step("S4.1", None, "the newest status has not been sent yet")
         elif any(path.startswith("status") for path, _, _ in _differences(facts, policy)):
             why = "its schema or another writer changed it, or the newest status was dropped"

@@ -82,6 +82,7 @@ def gather(
         tls_unverified=tls_unverified,
         store_message=store_message,
         duplicate=engine.other_agents.current(now),
+        unreturned=(sum(len(kind.reconciler.outbox.unreturned()) for kind in kinds), context.status_place.refusal),
         overdue={kind.policy.resource: _overdue(kind) for kind in kinds},
         pending_seconds={kind.policy.resource: kind.pending_ages(loop_time) for kind in kinds},
     )

@@ -146,6 +146,11 @@ REASONS = {
             "{resource}: {copies} not deleted within the grace period, and upstream waits no longer",
             "crsyncer explain shows what a copy waits for; its finalizer's controller must remove it",
         ),
+        "StatusNotReturned": (
+            "the cloud takes no RobotObjectStatus, for which {statuses} of shared objects wait: {why}",
+            "crsyncer fleet crds prints its CRD, crsyncer cloud-manifests the rights, reportNamespace says where; the"
+            " agent asks again hourly, and after crsyncer pending retry",
+        ),
         "Backlog": (
             "{resource}: a status waits to be sent {time}",
             "crsyncer pending list shows the server's answer for each",

@@ -92,11 +92,13 @@ def with_health(
     duplicate: DuplicateAgent | None = None,
     pending_seconds: Mapping[str, Mapping[str, float]] | None = None,
     overdue: Mapping[str, int] | None = None,
+    unreturned: tuple[int, str] = (0, ""),
 ) -> Json:
     """The document with `health` and `reasons` filled in, the most important reason first.
 
     `pending_seconds`: by resource and type of work, for how long the oldest item has waited. `overdue`: by resource,
-    how many copies have outlived the grace period of a deletion (C6.4).
+    how many copies have outlived the grace period of a deletion (C6.4). `unreturned`: how many statuses of shared
+    objects no object of the robot's own takes, and why (F10.3).
     """
     found = [
         *_kind_reasons(content),
@@ -112,6 +114,9 @@ def with_health(
     for resource, copies in (overdue or {}).items():
         if copies:
             found.append(_reason("degraded", "DeletionOverdue", resource=resource, copies=_copies(copies)))
+    if unreturned[0]:
+        statuses = count(unreturned[0], "status")
+        found.append(_reason("degraded", "StatusNotReturned", statuses=statuses, why=unreturned[1]))
     if config_error is not None:
         found.append(_reason("attention", "ConfigRejected", error=config_error))
     if duplicate is not None:

@@ -23,13 +23,6 @@ from crsyncer.runtime.waits import RetryAfter
 _REFUSED_SECONDS = 3600.0
 _REFUSED_ONCE_SECONDS = 120.0
 _OFF = "the setting reportNamespace is off"
-_HINTS = {
-    _OFF: "set reportNamespace to a namespace of the cloud; until then these statuses are kept",
-    HTTPStatus.NOT_FOUND: "in the cloud: crsyncer fleet crds | kubectl apply -f -, and is the namespace there? The "
-    "agent asks once an hour, and after crsyncer resync",
-    HTTPStatus.FORBIDDEN: "let the robot's account write robotobjectstatuses (crsyncer cloud-manifests --crds); the "
-    "agent asks once an hour, and after crsyncer resync",
-}
 
 
 class StatusPlace:
@@ -42,7 +35,6 @@ class StatusPlace:
         self.namespace = namespace
         self.refusal = "" if namespace is not None else _OFF
         """Why nothing is taken; empty: nothing is known of that."""
-        self.hint = _HINTS[_OFF]
         self._connection = connection
         self._pause = RetryAfter(connection.waits)
         self._history = ""
@@ -52,9 +44,9 @@ class StatusPlace:
     def check(self) -> str:
         """The namespace. Raises NotReturned while it is known that nothing is taken."""
         if self.namespace is None:
-            raise NotReturned(_OFF, retry_after=_REFUSED_SECONDS, hint=self.hint)
+            raise NotReturned(_OFF, retry_after=_REFUSED_SECONDS)
         if self._pause.left and self._history == self._connection.history_identity:
-            raise NotReturned(self.refusal, retry_after=self._pause.left, hint=self.hint)
+            raise NotReturned(self.refusal, retry_after=self._pause.left)
         return self.namespace
 
     def answered(self, error: SyncError | None) -> SyncError | None:
@@ -62,14 +54,14 @@ class StatusPlace:
         if error is None:
             self.refusal, self._taken = "", True
             return None
-        status = error.status if isinstance(error, NotAllowed) else HTTPStatus.NOT_FOUND
-        if not isinstance(error, NotServed) and status != HTTPStatus.FORBIDDEN:
+        forbidden = isinstance(error, NotAllowed) and error.status == HTTPStatus.FORBIDDEN
+        if not forbidden and not isinstance(error, NotServed):
             return error
-        self.refusal, self.hint = str(error), _HINTS[HTTPStatus(status)]
+        self.refusal = str(error)
         self._history = self._connection.history_identity
         self._pause.obey(_REFUSED_ONCE_SECONDS if self._taken else _REFUSED_SECONDS)
         self._taken = False
-        return NotReturned(self.refusal, retry_after=self._pause.left, hint=self.hint)
+        return NotReturned(self.refusal, retry_after=self._pause.left)
 
 
 class OwnStatuses:

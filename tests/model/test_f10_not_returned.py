@@ -1,0 +1,236 @@
+"""F10.3, the agent's part: what becomes of statuses where no object of the robot's own is taken, and of bad answers."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from crsyncer.core.content.object_content import ROBOT as ROBOT_ANNOTATION
+from crsyncer.ports import Reply
+from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAUTHORIZED, invalid
+from tests.model.life import AgentSettings
+from tests.model.plane import GROUP
+from tests.model.scene import copy, original
+from tests.model.shared import (
+    PART,
+    STATUSES,
+    asked,
+    crd_of_statuses,
+    mark,
+    own_name,
+    own_status,
+    own_statuses,
+    returned,
+)
+from tests.model.test_f10_shared import is_untouched, sharing
+from tests.model.weather import Fate
+from tests.model.world import World
+
+HOUR = 3600.0
+REASON = "StatusNotReturned"
+MISSING = Reply(404, {"kind": "Status", "code": 404, "reason": "NotFound", "message": 'namespaces "fleet" not found'})
+
+
+def reasons(world: World) -> dict[str, str]:
+    """The reasons in `status`, with their messages."""
+    return {each["code"]: each["message"] for each in world.status()["reasons"]}
+
+
+def restarted(world: World, report_namespace: str | None) -> None:
+    """The agent goes on with another setting."""
+    world.stop()
+    world.settings = replace(AgentSettings(), report_namespace=report_namespace)
+    world.start()
+    world.settle()
+
+
+@pytest.mark.parametrize("refusal", [NOT_SERVED, FORBIDDEN, MISSING])
+def test_F10_3_where_none_is_taken_the_status_waits_and_one_request_an_hour_asks(refusal: Reply) -> None:
+    with sharing() as world:
+        world.inject("cloud", refusal, part=PART, times=math.inf)
+        for number in range(40):
+            world.robot.set_status("a", {"n": number})
+            world.pass_time(5 * 60)
+        assert len(asked(world)) in (3, 4)
+        assert is_untouched(world)
+        said = reasons(world)
+        assert list(said) == [REASON]
+        assert "1 status of shared objects" in said[REASON]
+        world.mend("cloud")
+        world.pass_time(1.3 * HOUR)
+        assert returned(world) == {"n": 39}
+        assert reasons(world) == {}
+
+
+def test_F10_3_one_refusal_spares_the_requests_of_all_objects() -> None:
+    with sharing(served=False) as world:
+        for number in range(1, 20):
+            world.cloud.create(f"a{number}", spec={"x": 1})
+            mark(world, f"a{number}")
+        world.settle()
+        for name in world.robot.objects():
+            world.robot.set_status(name, {"n": 1})
+            world.pass_time(1)
+        world.pass_time(60)
+        assert len(asked(world)) == 1
+        world.cloud.apply(crd_of_statuses())
+        world.order("retry", resource=f"goals.{GROUP}", name="a")
+        world.settle()
+        assert len(own_statuses(world)) == 20
+
+
+def test_F10_3_what_was_taken_before_and_is_refused_is_tried_again_in_minutes() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.inject("cloud", FORBIDDEN, part=PART, times=1)
+        world.robot.set_status("a", {"n": 2})
+        world.pass_time(10)
+        assert REASON in reasons(world)
+        world.pass_time(200)
+        assert returned(world) == {"n": 2}
+
+
+def test_F10_3_a_status_that_waits_keeps_no_copy_from_being_made_again() -> None:
+    with sharing(served=False) as world:
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(60)
+        world.robot.delete("a")
+        world.pass_time(60)
+        assert copy(world)["status"] == {"n": 1}
+        world.cloud.apply(crd_of_statuses())
+        world.pass_time(1.3 * HOUR)
+        assert returned(world) == {"n": 1}
+
+
+def test_F10_3_with_off_statuses_are_kept_and_the_robots_objects_go_until_it_is_on_again() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        restarted(world, None)
+        world.pass_time(60)
+        assert own_statuses(world) == {}
+        world.robot.set_status("a", {"n": 2})
+        begun = world.clock.now
+        world.pass_time(5 * HOUR)
+        assert (is_untouched(world), asked(world, since=begun)) == (True, [])
+        assert "reportNamespace is off" in reasons(world)[REASON]
+        restarted(world, "default")
+        assert returned(world) == {"n": 2}
+
+
+def test_F10_3_the_objects_follow_the_report_namespace() -> None:
+    with sharing() as world:
+        world.cloud.make_namespace("fleet")
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        restarted(world, "fleet")
+        world.settle()
+        assert (own_statuses(world), set(own_statuses(world, "fleet"))) == ({}, {own_name()})
+
+
+def test_F10_3_an_object_that_may_not_be_deleted_in_another_namespace_keeps_none_from_being_made() -> None:
+    with sharing() as world:
+        world.cloud.make_namespace("fleet")
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.inject("cloud", FORBIDDEN, verb="delete", part=PART)
+        restarted(world, "fleet")
+        world.settle()
+        assert set(own_statuses(world, "fleet")) == {own_name()}
+
+
+def test_F10_3_an_object_that_was_deleted_or_changed_by_others_is_put_right_at_the_next_change() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.cloud.delete(own_name(), kind=STATUSES)
+        world.robot.set_status("a", {"n": 2})
+        world.settle()
+        assert returned(world) == {"n": 2}
+        found = own_status(world)
+        assert found is not None
+        labels = found["metadata"]["labels"] | {"team": "blue"}
+        world.cloud.set(own_name(), kind=STATUSES, metadata=found["metadata"] | {"labels": labels}, spec={})
+        for number in (3, 4):
+            world.robot.set_status("a", {"n": number})
+            world.settle()
+        found = own_status(world)
+        assert found is not None
+        assert (found["metadata"]["labels"], returned(world)) == (labels, {"n": 4})
+        world.stop()
+        world.start()
+        world.robot.set_status("a", {"n": 5})
+        world.settle()
+        found = own_status(world)
+        assert found is not None
+        assert (found["metadata"]["labels"], returned(world)) == (labels, {"n": 5})
+        assert found["metadata"]["annotations"][ROBOT_ANNOTATION]
+
+
+def test_F10_3_S4_8_the_audit_finds_an_object_that_was_deleted() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.cloud.delete(own_name(), kind=STATUSES)
+        world.pass_time(10 * HOUR)
+        assert returned(world) == {"n": 1}
+
+
+def test_F10_3_S8_3_a_cloud_that_was_restored_gets_the_status_again() -> None:
+    with sharing() as world:
+        backup = world.cloud.snapshot()
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        world.cut("cloud")
+        world.cloud.restore(backup)
+        world.mend("cloud")
+        world.pass_time(90)
+        assert returned(world) == {"n": 1}
+        assert is_untouched(world)
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST, Fate.REPLY_LOST, Fate.LATE, INTERNAL_ERROR, UNAUTHORIZED, CONFLICT])
+@pytest.mark.parametrize("verb", ["create", "update", "delete"])
+def test_F10_3_S10_an_answer_that_did_not_come_or_is_an_error_costs_a_try(fate: Fate | Reply, verb: str) -> None:
+    with sharing() as world:
+        if verb != "create":
+            world.robot.set_status("a", {"n": 1})
+            world.settle()
+        world.inject("cloud", fate, verb=verb, part=PART, times=2)
+        if verb == "delete":
+            world.cloud.delete("a")
+        else:
+            world.robot.set_status("a", {"n": 2})
+        world.pass_time(300)
+        assert returned(world) == (None if verb == "delete" else {"n": 2})
+
+
+def test_F10_3_S10_a_status_that_is_refused_for_good_is_a_dead_letter() -> None:
+    with sharing() as world:
+        world.inject("cloud", invalid(), verb="create", part=PART, times=1)
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(60)
+        assert list(reasons(world)) == ["DeadLetters"]
+        world.robot.set_status("a", {"n": 2})
+        world.settle()
+        assert returned(world) == {"n": 2}
+
+
+def test_F10_3_explain_and_pending_say_where_the_status_goes() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        explained = world.order("explain", resource="goals", name="a")
+        [text] = [step["text"] for step in explained["steps"] if step["rule"] == "F10.3"]
+        assert own_name() in text
+        assert (explained["state"], explained["differences"]) == ("in-sync", [])
+        world.inject("cloud", FORBIDDEN, part=PART, times=1)
+        world.robot.set_status("a", {"n": 2})
+        world.pass_time(10)
+        [row] = world.order("pending")["pending"]
+        assert row["error"] == "it is forbidden"
+        assert original(world).get("status") is None
+        world.pass_time(200)
