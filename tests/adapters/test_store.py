@@ -25,6 +25,7 @@ from crsyncer.core.model import (
     FinalizerRow,
     Key,
     Loaded,
+    OwnStatus,
     Pending,
     Record,
     ReplicaMark,
@@ -42,8 +43,9 @@ FULL_VIEW = View(
     stamp=Stamp("up", "robot-1", "d", ("a", "b"), ("c",)),
 )  # fmt: skip
 FULL_RECORD = Record(
-    "u", "a", "b", "s", "9", "acc", had_status=True, seed=True, generations=((1, 2), (3, 4)), called=Key("default", "a")
-)
+    "u", "a", "b", "s", "9", "acc", had_status=True, seed=True, generations=((1, 2), (3, 4)),
+    called=Key("default", "a"), own=OwnStatus("fleet", "u", "o", "7", "s"), returned=True,
+)  # fmt: skip
 FULL_PENDING = Pending(7, "u", "d", {"phase": ["DONE", 1.5, None, 2**70]}, 12.25, 3, 4, "refused", dead=True)
 
 

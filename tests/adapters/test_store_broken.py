@@ -12,6 +12,7 @@ import pytest
 from crsyncer.adapters.store import codec, database, schema
 from crsyncer.adapters.store.statedir import Files
 from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.core.content.annotations import SHARED
 from crsyncer.core.content.replica_mark import REPLICA, SOURCE
 from crsyncer.core.model import Json, Key, Loaded, ReplicaMark, Side, Tombstone
 from crsyncer.errors import StoreError
@@ -278,12 +279,31 @@ async def test_F9_5_what_an_older_version_knew_of_replicas_is_completed_from_the
         damaged.execute("UPDATE cloud_rest SET row = x'00' WHERE name = 'goal-3'")
         damaged.commit()
     store = await SqliteStore.open(tmp_path / "state")
-    assert store.notes == ["state.db was migrated from schema 2 to 3"]
+    assert store.notes == [f"state.db was migrated from schema 2 to {len(schema.STEPS)}"]
     loaded = await store.load(GOALS)
     marks = {each.name: found.replica for each, found in loaded.views[Side.CLOUD].items()}
     assert marks == {"goal-0": None, "goal-1": ReplicaMark("placement-uid", 7), "goal-3": None}
     assert replace(loaded.views[Side.CLOUD][keys[1]], replica=None) == view(1, side=Side.CLOUD)
     assert loaded.views[Side.ROBOT] == {keys[1]: view(1)}
+    await store.close()
+
+
+async def test_F10_3_what_an_older_version_knew_of_shared_objects_is_completed_from_their_bodies(tmp_path, monkeypatch):
+    monkeypatch.setattr(schema, "STEPS", schema.STEPS[:3])
+    store = await SqliteStore.open(tmp_path / "state")
+    for number in range(4):
+        found = body(number, side=Side.CLOUD)
+        found["metadata"]["annotations"] = {SHARED: "placement-uid"} if number % 2 else {"note": SHARED}
+        store.put_copy(Side.CLOUD, GOALS, key(number), view(number, side=Side.CLOUD), found)
+    await store.close()
+    monkeypatch.undo()
+    with closing(sqlite3.connect(store.path)) as damaged:
+        damaged.execute(f"UPDATE objects SET cloud = 'x' || cloud WHERE name = '{key(3).name}'")
+        damaged.commit()
+    store = await SqliteStore.open(tmp_path / "state")
+    views = (await store.load(GOALS)).views[Side.CLOUD]
+    assert {each: found.shared for each, found in views.items()} == {key(0): False, key(1): True, key(2): False}
+    assert replace(views[key(1)], shared=False) == view(1, side=Side.CLOUD)
     await store.close()
 
 

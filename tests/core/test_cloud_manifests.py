@@ -13,6 +13,7 @@ from crsyncer.core.content.annotations import FILTER, SPEC_SOURCE, SUBTREE
 from crsyncer.core.kinds.kind_policy import KindPolicy, Version
 from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json, Side
+from crsyncer.core.pair.own_status import OWN_STATUSES
 from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.core.requests.calls import CRD_COLLECTION
 from crsyncer.errors import ConfigError
@@ -241,6 +242,9 @@ def test_a_policy_asks_what_its_kind_needs():
     reports = policy(Side.ROBOT, plural=ROBOT_SYNC_STATES.plural, group=ROBOT_SYNC_STATES.group, filtered=True)
     name = "a robot's report has its name"
     assert messages(reports) == ["malformed robot identity", *copies, own, name, *kept, home]
+    statuses = policy(Side.ROBOT, plural=OWN_STATUSES.plural, group=OWN_STATUSES.group, filtered=True)
+    name = "the name ends with the robot's"
+    assert messages(statuses) == ["malformed robot identity", *copies, own, name, *kept, home]
 
 
 def test_no_variable_of_a_policy_is_a_truth_value_to_a_reader_of_yaml_1_1():

@@ -9,7 +9,7 @@ from tests.model.journal import Request
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.reporting import crd_of_reports
-from tests.model.shared_judge import OWN_STATUSES as STATUSES
+from tests.model.shared_judge import OWN_STATUSES
 from tests.model.world import World
 
 PART = "/robotobjectstatuses"
@@ -19,7 +19,7 @@ PLACEMENT = "11111111-2222-3333-4444-555555555555"
 def crd_of_statuses() -> Json:
     """The CRD of RobotObjectStatus."""
     found = crd_of_reports()
-    found["metadata"]["name"] = STATUSES
+    found["metadata"]["name"] = OWN_STATUSES
     kind = "RobotObjectStatus"
     names = {"plural": "robotobjectstatuses", "singular": "robotobjectstatus", "kind": kind, "listKind": f"{kind}List"}
     found["spec"]["names"] = names
@@ -46,7 +46,7 @@ def own_name(
 
 def own_statuses(world: World, namespace: str = "default") -> dict[str, Json]:
     """The objects with statuses in the cloud, of whichever robot, by name."""
-    found = world.cloud.server.storage.of(STATUSES)
+    found = world.cloud.server.storage.of(OWN_STATUSES)
     return {name: raw for (place, name), raw in found.items() if place == namespace}
 
 

@@ -13,7 +13,6 @@ from tests.model.plane import GROUP
 from tests.model.scene import copy, original
 from tests.model.shared import (
     PART,
-    STATUSES,
     asked,
     crd_of_statuses,
     mark,
@@ -22,6 +21,7 @@ from tests.model.shared import (
     own_statuses,
     returned,
 )
+from tests.model.shared_judge import OWN_STATUSES
 from tests.model.test_f10_shared import is_untouched, sharing
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -144,14 +144,14 @@ def test_F10_3_an_object_that_was_deleted_or_changed_by_others_is_put_right_at_t
     with sharing() as world:
         world.robot.set_status("a", {"n": 1})
         world.settle()
-        world.cloud.delete(own_name(), kind=STATUSES)
+        world.cloud.delete(own_name(), kind=OWN_STATUSES)
         world.robot.set_status("a", {"n": 2})
         world.settle()
         assert returned(world) == {"n": 2}
         found = own_status(world)
         assert found is not None
         labels = found["metadata"]["labels"] | {"team": "blue"}
-        world.cloud.set(own_name(), kind=STATUSES, metadata=found["metadata"] | {"labels": labels}, spec={})
+        world.cloud.set(own_name(), kind=OWN_STATUSES, metadata=found["metadata"] | {"labels": labels}, spec={})
         for number in (3, 4):
             world.robot.set_status("a", {"n": number})
             world.settle()
@@ -172,7 +172,7 @@ def test_F10_3_S4_8_the_audit_finds_an_object_that_was_deleted() -> None:
     with sharing() as world:
         world.robot.set_status("a", {"n": 1})
         world.settle()
-        world.cloud.delete(own_name(), kind=STATUSES)
+        world.cloud.delete(own_name(), kind=OWN_STATUSES)
         world.pass_time(10 * HOUR)
         assert returned(world) == {"n": 1}
 

@@ -11,7 +11,7 @@ import zlib
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL, SHARED
 from crsyncer.core.content.object_content import labels
 from crsyncer.core.content.replica_mark import REPLICA, read_replica_mark
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
@@ -99,6 +99,7 @@ def _sum(text: str, place: Place) -> int:
 
 
 _STAMP = [field.name for field in fields(View)].index("stamp")
+_SHARED = [field.name for field in fields(View)].index("shared")
 _REPLICA = [field.name for field in fields(View)].index("replica")
 _OWN = [field.name for field in fields(Record)].index("own")
 _CALLED: dict[type, int] = {kind: [field.name for field in fields(kind)].index("called") for kind in (View, Record)}
@@ -160,6 +161,22 @@ def with_replica(view: str, rest: bytes, key: tuple[str, str, str]) -> str | Non
     if mark is None or len(values) > _REPLICA:
         return None
     return seal(dump([*values, *_FIELDS[View][1][len(values) : _REPLICA], mark]), place)
+
+
+def with_shared(view: str, rest: bytes, key: tuple[str, str, str]) -> str | None:
+    """What is known of an object that takes no status, with that; None: it takes one, or is damaged."""
+    body_text = unpack(rest)
+    if SHARED not in body_text:
+        return None
+    place = (Side.CLOUD.value, *key)
+    try:
+        shared = SHARED in (json.loads(unseal(body_text, (RESTS[Side.CLOUD], *key)))["metadata"]["annotations"] or {})
+        values = json.loads(unseal(unpack(view), place))
+    except (KeyError, TypeError, ValueError):
+        return None
+    if not shared or len(values) > _SHARED:
+        return None
+    return seal(dump([*values, *_FIELDS[View][1][len(values) : _SHARED], True]), place)
 
 
 def load_body(rows: list[str | None], places: tuple[Place, ...]) -> Json | None:

@@ -2,7 +2,7 @@
 """The tables: how a buffer becomes one transaction, and rows what they were. Runs in the store's thread."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
@@ -76,16 +76,14 @@ def write(database: "Database", batch: Batch) -> None:
     connection.executemany(_REMOVE_EMPTY, emptied)
 
 
-def note_replicas(connection: Connection) -> None:
-    """Complete what is known of objects in the cloud by the fleet's marks that their bodies have."""
+def complete(connection: Connection, amended: Callable[[str, bytes, tuple[str, str, str]], str | None]) -> None:
+    """Complete what is known of objects in the cloud by the marks that their bodies have: `amended`, if it is text."""
     view, rest = Side.CLOUD.value, RESTS[Side.CLOUD]
     found = connection.execute(
         f"SELECT o.resource, o.namespace, o.name, o.{view}, r.row FROM {OBJECTS} AS o"
         f" JOIN {rest} AS r USING (resource, namespace, name) WHERE o.{view} IS NOT NULL"
     )
-    marked = [
-        (text, *key) for *key, known, body in found if (text := codec.with_replica(known, body, tuple(key))) is not None
-    ]
+    marked = [(text, *key) for *key, known, body in found if (text := amended(known, body, tuple(key))) is not None]
     connection.executemany(f"UPDATE {OBJECTS} SET {view} = ? WHERE {_WHERE}", marked)
 
 

@@ -61,10 +61,15 @@ def second(connection: sqlite3.Connection) -> None:
 
 def third(connection: sqlite3.Connection) -> None:
     """Note which objects of the cloud are replicas of a fleet: no event may show them again for long (F9.5)."""
-    rows.note_replicas(connection)
+    rows.complete(connection, codec.with_replica)
 
 
-STEPS: tuple[Step, ...] = (first, second, third)
+def fourth(connection: sqlite3.Connection) -> None:
+    """Note which objects of the cloud take no status: no event may show them again for long (F10.3)."""
+    rows.complete(connection, codec.with_shared)
+
+
+STEPS: tuple[Step, ...] = (first, second, third, fourth)
 
 
 def migrate(connection: sqlite3.Connection, schema: int | None = None) -> None:
