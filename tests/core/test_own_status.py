@@ -10,7 +10,16 @@ from crsyncer.core.model import Freshness, Gap, Json, Key, Observation, OwnStatu
 from crsyncer.core.pair.actions import CountAsSent, SendStatus, StatusAction
 from crsyncer.core.pair.decide import decide
 from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
-from crsyncer.core.pair.own_status import as_answered, delete_own, is_left, own_name, receiver, seen_status, write_own
+from crsyncer.core.pair.own_status import (
+    as_answered,
+    delete_own,
+    is_left,
+    own_key,
+    own_name,
+    receiver,
+    seen_status,
+    write_own,
+)
 from crsyncer.core.pair.project import status_digest, view_of
 from tests.core.builders import ROBOT_NAME, goal, policy
 
@@ -163,7 +172,9 @@ def test_F10_3_metadata_of_others_are_read_before_the_own_object_is_replaced(oth
 
 def test_F10_3_a_list_shows_what_the_own_object_has() -> None:
     raw = {"metadata": METADATA, "spec": {"source": {"uid": "u-1"}, "returned": {"n": 1}}}
-    assert seen_status(raw, POLICY) == OWN
+    assert (seen_status(raw, POLICY), own_key(raw, POLICY)) == (OWN, None)
+    raw["spec"]["source"] |= {"namespace": "default", "name": "a"}
+    assert (own_key(raw, POLICY), own_key(raw, policy(plural="others"))) == (KEY, None)
     assert seen_status({"metadata": METADATA}, POLICY) == OWN._replace(upstream_uid="", status="")
     part = policy(subtree="robot")
     raw["spec"]["returned"] = {"robot": {"n": 1}}

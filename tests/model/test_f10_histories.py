@@ -9,6 +9,7 @@ from crsyncer.core.content.annotations import SHARED
 from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, too_many
 from tests.model.check import Checker, specs
 from tests.model.environment import Environment
+from tests.model.life import AgentSettings
 from tests.model.shared import PART, crd_of_statuses, mark, own_name, own_statuses, returned
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -100,7 +101,7 @@ def _befall(world: World, chance: Random) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_F10_3_whatever_happens_a_status_ends_where_the_mark_says(seed: int) -> None:
     chance = Random(seed)
-    with World(kinds={"goals": {}}, by_chance=True) as world:
+    with World(kinds={"goals": {}}, by_chance=True, settings=AgentSettings(audit_interval=3600)) as world:
         checker = Checker(world, specs(world.kinds))
         world.cloud.apply(crd_of_statuses())
         people = People(world, chance)
@@ -114,7 +115,7 @@ def test_F10_3_whatever_happens_a_status_ends_where_the_mark_says(seed: int) -> 
             world.start()
         assert world.life is not None
         world.life.fuse = None
-        world.pass_time(5000)
+        world.pass_time(6000)
         wanted = set()
         for name, original in world.cloud.objects().items():
             status = world.robot.objects()[name].get("status")

@@ -177,6 +177,22 @@ def test_F10_3_S4_8_the_audit_finds_an_object_that_was_deleted() -> None:
         assert returned(world) == {"n": 1}
 
 
+def test_F10_3_an_object_from_before_the_store_was_lost_goes_when_its_source_has_gone() -> None:
+    with sharing() as world:
+        world.cloud.create("b", spec={"x": 1})
+        mark(world, "b")
+        world.settle()
+        for name in ("a", "b"):
+            world.robot.set_status(name, {"n": 1})
+        world.settle()
+        world.stop()
+        world.lose_database()
+        world.cloud.delete("a")
+        world.start()
+        world.pass_time(10 * HOUR)
+        assert set(own_statuses(world)) == {own_name("b")}
+
+
 def test_F10_3_S8_3_a_cloud_that_was_restored_gets_the_status_again() -> None:
     with sharing() as world:
         backup = world.cloud.snapshot()

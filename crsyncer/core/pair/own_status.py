@@ -48,6 +48,13 @@ def own_name(policy: KindPolicy, key: Key) -> str:
     return f"{digest([policy.in_cloud.resource, key.namespace, key.name])}-{policy.robot}"
 
 
+def own_key(raw: Json, policy: KindPolicy) -> Key | None:
+    """The upstream object that one of the robot's own objects is about; None: it is of another kind."""
+    source = (raw.get("spec") or {}).get("source") or {}
+    key = Key(str(source.get("namespace") or ""), str(source.get("name") or ""))
+    return key if raw["metadata"]["name"] == own_name(policy, key) else None
+
+
 def seen_status(raw: Json, policy: KindPolicy) -> OwnStatus:
     """What a list shows of one of the robot's own objects."""
     metadata, spec = raw["metadata"], raw.get("spec") or {}

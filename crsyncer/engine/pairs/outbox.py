@@ -238,7 +238,8 @@ class Outbox:
 
     async def look(self) -> None:
         """See whether the robot's own objects are as they were written (S4.8). Raises SyncError."""
-        if self._cache.returned and self._place.namespace is not None:
+        shares = self._cache.returned or any(each.shared for each in self._cache.views[self._policy.upstream].values())
+        if shares and self._place.namespace is not None:
             await self._own.look(self._place.namespace)
 
     def distrust(self) -> None:

@@ -149,7 +149,10 @@ class OwnStatuses:
         self._know(key, self._cache.record(key).upstream_uid, None)
 
     async def look(self, namespace: str) -> None:
-        """See which of the robot's own objects are there: for all pairs at once. Raises SyncError."""
+        """See which of the robot's own objects are there: for all pairs at once. Raises SyncError.
+
+        One that is not known is from before the store was lost, or its creation came late: it may have to go.
+        """
         looks = self._looks
         async with self._looking:
             if looks != self._looks:
@@ -167,6 +170,11 @@ class OwnStatuses:
                 self._know(key, record.upstream_uid, None)
             else:
                 self._seen(key, record.upstream_uid, own_status.seen_status(raw, self._policy), raw["metadata"])
+        for raw in found.values():
+            other = own_status.own_key(raw, self._policy)
+            if other is not None and other not in self._cache.returned:
+                uid = self._cache.record(other).upstream_uid
+                self._seen(other, uid, own_status.seen_status(raw, self._policy), raw["metadata"])
 
     async def _send(self, call: Call) -> Reply:
         reply = await self._connection.request(call)
