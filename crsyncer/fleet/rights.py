@@ -12,7 +12,13 @@ from crsyncer.fleet.domain.lease import LEASE
 from crsyncer.fleet.domain.values import GROUP, PROPERTIES_NAMESPACE, PlacedKind
 
 _READ = ("get", "list", "watch")
-_AT_SHARDS = (CRD_COLLECTION.plural, SYNC_POLICIES.plural, ROBOT_SYNC_STATES.plural, "namespaces")
+_AT_SHARDS = (
+    CRD_COLLECTION.plural,
+    SYNC_POLICIES.plural,
+    ROBOT_SYNC_STATES.plural,
+    "robotobjectstatuses",
+    "namespaces",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ def own_rights(*, controller_namespace: str, robots: str) -> tuple[Right, ...]:
         Right(GROUP, "fieldstrips", _READ),
         Right(GROUP, "statuscollectors", _READ),
         Right(GROUP, "robotsyncstates", _READ),
+        Right(GROUP, "robotobjectstatuses", _READ),
         *(
             Right(GROUP, f"{each}/status", ("patch",))
             for each in ("robotplacements", "fieldstrips", "statuscollectors")
@@ -68,5 +75,5 @@ def kind_rights(kinds: Iterable[PlacedKind]) -> Iterator[Right]:
     """The rights for kinds that are placed: their sources and replicas are in many namespaces."""
     for kind in kinds:
         yield Right(kind.group, kind.plural, (*_READ, "create", "patch", "delete"))
-        if kind.has_status:
+        if kind.has_status and not kind.shared:
             yield Right(kind.group, f"{kind.plural}/status", ("patch",))  # of a Singleton (F6.2)

@@ -222,5 +222,6 @@ def test_F10_2_labels_that_name_no_known_shard_are_told_by_shard():
 def test_F10_2_at_a_shard_the_controller_needs_no_right_of_its_own_kinds_but_to_read_reports():
     rights = {each.resource: each.verbs for each in shard_rights([replace(KIND, has_status=True)])}
     assert rights["goals"] == ("get", "list", "watch", "create", "patch", "delete")
-    assert rights["robotsyncstates"] == ("get", "list", "watch")
-    assert rights.keys() == {"customresourcedefinitions", "syncpolicies", "robotsyncstates", "namespaces", "goals"}
+    reports = ("robotsyncstates", "robotobjectstatuses")
+    assert {rights[each] for each in reports} == {("get", "list", "watch")}
+    assert rights.keys() == {"customresourcedefinitions", "syncpolicies", *reports, "namespaces", "goals"}

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 
 from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
@@ -35,8 +36,9 @@ def test_every_file_with_a_schema_is_printed():
     assert {path.stem for path in SCHEMAS.iterdir()} == {*KINDS, INVENTORY}
 
 
-def test_robots_get_rights_for_their_own_reports_and_for_no_other_kind_of_the_fleet(tmp_path):
-    (tmp_path / "crds.yaml").write_text(texts("robotsyncstates"))
+@pytest.mark.parametrize("plural", ["robotsyncstates", "robotobjectstatuses"])
+def test_robots_get_rights_for_their_own_reports_and_for_no_other_kind_of_the_fleet(tmp_path, plural):
+    (tmp_path / "crds.yaml").write_text(texts(plural))
     done = crsyncer("cloud-manifests", "--robot", "r1", "--crds", tmp_path / "crds.yaml", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     roles = [each for each in json.loads(done.stdout)["items"] if each["kind"] == "ClusterRole" and each.get("rules")]
@@ -48,7 +50,7 @@ def test_robots_get_rights_for_their_own_reports_and_for_no_other_kind_of_the_fl
         for crd in yaml.safe_load_all(texts(*KINDS))
         if {SPEC_SOURCE, FILTER} & (crd["metadata"].get("annotations") or {}).keys()
     ]
-    assert annotated == ["robotsyncstates"]
+    assert annotated == ["robotsyncstates", "robotobjectstatuses"]
 
 
 def test_doctor_ends_with_11_where_the_cloud_is_silent_although_there_is_a_warning(tmp_path):

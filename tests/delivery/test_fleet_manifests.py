@@ -79,6 +79,7 @@ def test_F2_5_the_controller_has_exactly_the_rights_for_what_it_does():
         ("", f"statuscollectors.{FLEET}", ""): READ,
         ("", f"statuscollectors/status.{FLEET}", ""): "patch",
         ("", f"robotsyncstates.{FLEET}", ""): READ,
+        ("", f"robotobjectstatuses.{FLEET}", ""): READ,
         ("", "namespaces", "kube-system"): "get",
         ("", "namespaces", ""): "create",
         ("", "robots.registry.cloudrobotics.com", ""): READ,
@@ -129,16 +130,24 @@ def test_a_kind_without_a_crd_is_placed_by_its_sync_policy_and_has_no_status(tmp
     assert kinds["rules"] == [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": verbs}]
 
 
-def test_what_cannot_be_placed_is_said_in_a_line(tmp_path: Path):
+def test_F10_3_of_a_kind_that_robots_share_no_status_is_written(tmp_path: Path):
     unfiltered = tmp_path / "unfiltered.yaml"
     unfiltered.write_text(
-        EXAMPLE.read_text().partition("---")[0].replace("filter-by-robot-name", "drift").replace('"true"', "keep")
+        EXAMPLE.read_text().partition("---")[0].replace('filter-by-robot-name: "true"', "drift: keep")
     )
-    done = crsyncer("fleet", "manifests", "--crds", unfiltered)
+    roles = of_kind(manifests("--crds", unfiltered), "ClusterRole")
+    [kinds] = [each for each in roles if each["metadata"]["name"] == "crsyncer-fleet-kinds"]
+    assert [rule["resources"] for rule in kinds["rules"]] == [["goals"]]
+
+
+def test_what_cannot_be_placed_is_said_in_a_line(tmp_path: Path):
+    of_robots = tmp_path / "robots.yaml"
+    of_robots.write_text(EXAMPLE.read_text().partition("---")[0].replace("spec-source: cloud", "spec-source: robot"))
+    done = crsyncer("fleet", "manifests", "--crds", of_robots)
     assert (done.returncode, done.stdout) == (2, "")
     note, line = done.stderr.splitlines()
-    assert "goals.lab.example.com is not placed: it is not filtered by robot name" in note
-    assert line.startswith("crsyncer: --crds has no kind that may be placed (needed: spec-source: cloud and")
+    assert "goals.lab.example.com is not placed: robots make its objects" in note
+    assert line.startswith("crsyncer: --crds has no kind that may be placed (needed: spec-source: cloud,")
     for arguments, said in (
         (("--crds", EXAMPLE, "--namespace", "A"), '--namespace is "A"'),
         (("--crds", tmp_path / "none"), "cannot be read"),

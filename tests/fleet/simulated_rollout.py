@@ -290,7 +290,7 @@ class SimulatedRollout:
         reports = {name: self._reported[name] for name in states}
         most = most_in_flight(self.rollout, sum(each is Report.ONLINE for each in reports.values()))
         self.most[self.content] = max(self.most[self.content], most + self.rollout.max_failures)
-        counts = self.progress.counts()
+        counts = self.progress.counts(replicas=0)
         assert counts["selected"] == sum(list(counts.values())[4:]) == len(self.robots.keys() - self.left)
         assert counts["offline"] == sum(each is Report.OFFLINE for each in reports.values())
         begun = []

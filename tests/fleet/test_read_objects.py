@@ -183,8 +183,11 @@ BYPASS = {"specSource": "cloud", "filter": {"byRobotName": True}}
 )
 def test_F2_3_a_policy_in_the_cloud_counts_like_the_annotations(annotations, policy, message):
     found = kind_of(crd(annotations=annotations), {} if policy is None else {GOALS: policy})
-    assert found.verdict is (Verdict.NOT_PLACEABLE if message else Verdict.PLACEABLE)
-    assert message in found.message
+    replica, shared = (found.problem_for(shared=each) for each in (False, True))
+    assert (replica is None) is (not message)
+    assert message in (replica or ("", ""))[1]
+    assert found.shared is (found.verdict is Verdict.PLACEABLE and bool(message))
+    assert (shared is None) is found.shared
 
 
 def without_crd(served, policies=None, resource="configmaps"):

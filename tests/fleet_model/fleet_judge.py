@@ -23,9 +23,10 @@ from tests.fleet_model.judged_objects import (
     is_replica,
     marks,
     owned,
+    unmarked,
     without_status,
 )
-from tests.fleet_model.oracle import PLACEMENTS, ROBOT_LABEL, ROBOTS, SOURCE, Expected, Objects, Place
+from tests.fleet_model.oracle import PLACEMENTS, ROBOT_LABEL, ROBOTS, SHARED, SOURCE, Expected, Objects, Place
 from tests.fleet_model.protection import Protection
 from tests.model.schema import admitted
 from tests.model.storage import Change
@@ -222,8 +223,18 @@ class FleetJudge:
             if raw is not None and is_replica(raw):
                 self._replica(process, write)
                 return
-        if write.before is not None and without_status(write.before) != without_status(write.after or {}):
+        is_changed = write.before is not None and without_status(write.before) != without_status(write.after or {})
+        if is_changed and not self._is_mark(write):
             self._say(f"{write}: it is no replica (F3.2)")
+
+    def _is_mark(self, write: "Write") -> bool:
+        """Whether a write sets the mark of a Shared placement on a source of its, or removes one (F10.3)."""
+        after = write.after or {"metadata": {}}
+        mark, place = oracle.texts(after, "annotations").get(SHARED), (write.resource, write.namespace, write.name)
+        moments = self.window(patient=True)
+        copies = [oracle.expected(moment.objects, home=self.world.home, shard="any").get(place) for moment in moments]
+        uids = [None if each is None else each.placement for each in copies]
+        return mark in uids and unmarked(write.before or {}) == unmarked(after)
 
     def _ready(self, process: "Process", write: "Write") -> None:
         needed = {*_INPUTS, *([] if write.resource in (PLACEMENTS, DECISIONS, "namespaces") else [write.resource])}

@@ -71,6 +71,13 @@ def without_status(raw: Json) -> Any:
     return content_of(raw), metadata
 
 
+def unmarked(raw: Json) -> Any:
+    """All of an object but its status and the mark of what robots share."""
+    content, metadata = without_status(raw)
+    annotations = {key: text for key, text in oracle.texts(raw, "annotations").items() if key != oracle.SHARED}
+    return content, {**metadata, "annotations": annotations}
+
+
 def has_guards(call: Call) -> bool:
     """Whether a request changes no other object than the one that was seen (F3.3)."""
     match call.method:

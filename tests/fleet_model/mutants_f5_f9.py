@@ -3,6 +3,7 @@
 from crsyncer.fleet.controllers.inputs import Inputs
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
+from crsyncer.fleet.controllers.tallies import Tallies
 from crsyncer.fleet.domain import losses
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.returned import combining
@@ -125,7 +126,7 @@ MUTANTS = (
     Mutant("a rollout goes on without reports", PlacementProgress._begin,
            "not self._may_begin or ", "",
            noticed_by="F8_5_without_reports_none_is_begun"),
-    Mutant("a robot reports for another", reports._is_own,
+    Mutant("a robot reports for another", reports.is_of_robot,
            "robot == label == annotation", "True",
            noticed_by="F9_1_only_a_report_whose_name_label_and_annotation_agree_counts"),
     Mutant("a report from the future counts", reports.sync_state,
@@ -134,7 +135,7 @@ MUTANTS = (
     Mutant("a beat that is not raised keeps a robot online", reports.sync_state,
            "beat <= known.beat", "False",
            noticed_by="F9_4_a_report_whose_beat_is_not_raised_keeps_nobody_online"),
-    Mutant("a report that says nothing acknowledges", Placements._tally,
+    Mutant("a report that says nothing acknowledges", Tallies.tally,
            "applied is not None and applied == applied_digest(pairs)", "True",
            noticed_by="F9_6_a_robot_is_ready_once_it_has_applied_the_very_write"),
     Mutant("a full report has all placements", Reports.knows_placement,

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.core.model import Json
@@ -24,7 +24,7 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 POLICIES = "syncpolicies.crsyncer.cloudrobotics.com"
 ROBOT_LABEL = "cloudrobotics.com/robot-name"
 OURS = "crsyncer.cloudrobotics.com/"
-SOURCE, REPLICA = f"{OURS}source", f"{OURS}replica"
+SOURCE, REPLICA, SHARED = f"{OURS}source", f"{OURS}replica", f"{OURS}shared"
 SYNCER = "cr-syncer.cloudrobotics.com/"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?")
 _BRACES = re.compile(r"\{\{\s*(?:\.(\w+)\s*(?:\|\s*default\s+\"([^\"]*)\"\s*)?|\"(\{\{)\")\s*\}\}")
@@ -81,8 +81,8 @@ def is_served(objects: Objects, resource: str) -> bool:
     return found is not None and lives(found)
 
 
-def placeable(objects: Objects) -> dict[str, bool]:
-    """The kinds that may be placed (F2.3), and whether they are namespaced."""
+def placeable(objects: Objects, *, shared: bool = False) -> dict[str, bool]:
+    """The kinds that may be placed in mode Replica, or Shared (F2.3), and whether they are namespaced."""
     found = {}
     policies = {
         (spec["resource"]["group"], spec["resource"]["resource"]): spec
@@ -93,10 +93,11 @@ def placeable(objects: Objects) -> dict[str, bool]:
         policy = policies.get((spec["group"], spec["names"]["plural"]), {})
         source = policy.get("specSource", notes.get(f"{SYNCER}spec-source"))
         filtered = (policy.get("filter") or {}).get("byRobotName", notes.get(f"{SYNCER}filter-by-robot-name") == "true")
-        if lives(crd) and source == "cloud" and filtered:
+        if lives(crd) and source == "cloud" and filtered is not shared:
             found[crd["metadata"]["name"]] = spec["scope"] == "Namespaced"
     for (group, plural), spec in policies.items():
-        if not group and spec.get("specSource") == "cloud" and (spec.get("filter") or {}).get("byRobotName"):
+        filtered = bool((spec.get("filter") or {}).get("byRobotName"))
+        if not group and spec.get("specSource") == "cloud" and filtered is not shared:
             found[plural] = True
     return found
 
@@ -126,6 +127,10 @@ def expected(objects: Objects, *, home: str, shard: str = "root") -> dict[Place,
     placements.sort(key=lambda each: (each["metadata"]["creationTimestamp"], *_where(each)))
     found: dict[Place, Expected] = {}
     for placement in placements:
+        if placement["spec"].get("mode") == "Shared":
+            copies = {} if shard == "root" else copies_of(objects, placement, home=home)
+            found = {**copies, **found}
+            continue
         robots = [each for each in robots_of(objects, placement) if shard_of(each) == shard]
         for source, resource, template, create_only in sources_of(objects, placement, home=home):
             if resource not in kinds:
@@ -136,6 +141,18 @@ def expected(objects: Objects, *, home: str, shard: str = "root") -> dict[Place,
                 source_id = digest([resource, *identity_of(placement, source, template=template)])
                 if place not in found:
                     found[place] = _expected(objects, placement, source, resource, robot, source_id, create_only)
+    return found
+
+
+def copies_of(objects: Objects, placement: Json, *, home: str) -> dict[Place, Expected]:
+    """What a Shared placement copies into every shard beside the root (F10.3)."""
+    kinds, found, uid = placeable(objects, shared=True), {}, placement["metadata"]["uid"]
+    for source, resource, _, create_only in sources_of(objects, placement, home=home):
+        if resource in kinds:
+            source_id = digest([resource, *_where(source)])
+            robot: Json = {"metadata": {"name": ""}}
+            made = _expected(objects, placement, source, resource, robot, source_id, create_only)
+            found[resource, *_where(source)] = replace(made, annotations={**made.annotations, SHARED: uid})
     return found
 
 

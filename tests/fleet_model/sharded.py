@@ -126,9 +126,9 @@ class Shard:
             yield "it is no replica (F3.2)"
             return
         moments = self.world.judge.window(patient=True)
-        robot, place = oracle.texts(raw, "labels")[ROBOT_LABEL], (GOALS, write.namespace, write.name)
-        robots = [moment.objects.get(ROBOTS, {}).get(("default", robot)) for moment in moments]
-        if not any(each is None or oracle.shard_of(each) == self.name for each in robots):
+        robot, place = oracle.texts(raw, "labels").get(ROBOT_LABEL), (GOALS, write.namespace, write.name)
+        robots = [moment.objects.get(ROBOTS, {}).get(("default", str(robot))) for moment in moments]
+        if robot and not any(each is None or oracle.shard_of(each) == self.name for each in robots):
             yield "its robot is on another shard (F10.2)"
         wanted = [oracle.expected(moment.objects, home=HOME, shard=self.name).get(place) for moment in moments]
         if write.after is None:
@@ -195,23 +195,29 @@ def _control(worlds: list[Sharded]) -> Any:
 
 
 @contextmanager
-def sharded(seed: int = 0, *, shards: Iterable[str] = ("b", "c"), start: bool = True) -> Iterator[Sharded]:
-    """The source dock, the placement p of all goals for all robots; r0 on the root, rb on b, rc on c; a controller."""
+def sharded(
+    seed: int = 0, *, shards: Iterable[str] = ("b", "c"), start: bool = True, filtered: str | None = "true", **spec: Any
+) -> Iterator[Sharded]:
+    """The source dock, the placement p of all goals for all robots; r0 on the root, rb on b, rc on c; a controller.
+
+    `filtered`: of the goals, by robot name; `spec`: more of the placement's.
+    """
     worlds: list[Sharded] = []
-    with FleetWorld(_control(worlds), seed) as world:
+    with FleetWorld(_control(worlds), seed, kinds={"goals": {"filtered": filtered}}) as world:
         found: dict[str, Shard] = {}
         for number, name in enumerate(shards):
             server = ApiServer(Storage(name, revision=90_000 * (number + 1), now=lambda: world.clock.now))
             found[name] = Shard(world, name, server, Plane(Side.CLOUD, server, world.signal))
             found[name].serve(fleet_crd("robotsyncstates"))
-            found[name].serve(crd(GROUP, plural="goals", filtered="true"))
+            found[name].serve(fleet_crd("robotobjectstatuses"))
+            found[name].serve(crd(GROUP, plural="goals", filtered=filtered))
         all_of_it = Sharded(world, found)
         worlds.append(all_of_it)
         all_of_it.enrol("r0", "root")
         for name in found:
             all_of_it.enrol(f"r{name}", name)
         world.source("dock")
-        world.place("p")
+        world.place("p", **spec)
         if start:
             world.start("a")
             all_of_it.agree()

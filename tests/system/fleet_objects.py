@@ -25,6 +25,7 @@ MINIMAL = made("RobotPlacement", spec={})
 DEFAULTS: Json = {
     "robotSelectors": [],
     "robotNames": [],
+    "mode": "Replica",
     "target": "PerRobot",
     "resources": [],
     "templates": [],
@@ -70,6 +71,7 @@ FULL = made(
     spec={
         "robotSelectors": [SELECTOR, {}],
         "robotNames": ["r1", "r2"],
+        "mode": "Replica",
         "target": "Same",
         "resources": [
             {
@@ -114,6 +116,16 @@ FULL = made(
             "paused": True,
         },
         "deletionPolicy": "KeepReplicas",
+    },
+)
+_SHARED: Json = {"mode": "Shared", "robotSelectors": [{}], "resources": FULL["spec"]["resources"], "readyWhen": "true"}
+SHARED = made("RobotPlacement", spec=DEFAULTS | _SHARED)
+RETURNED = made(
+    "RobotObjectStatus",
+    spec={
+        "source": {"group": "lab.example.com", "resource": "goals", "namespace": "default", "name": "nav", "uid": "u"},
+        "returned": {"phase": "Ready", "any": [{"x": 1}]},
+        "lastUpdate": "2026-01-01T00:00:00Z",
     },
 )
 STATUS: Json = {
@@ -192,15 +204,18 @@ REPORT = made(
 )
 RIGHT = {
     "a placement with every field": FULL,
+    "a placement in mode Shared": SHARED,
     "a decision": DECISION,
     "a strip": STRIP,
     "a collector of rows": {**ROWS, "spec": {**ROWS["spec"], "limit": 20}},
     "a collector by groups": COMBINED,
     "a combined status": GATHERED,
     "a report": REPORT,
+    "a returned status": RETURNED,
     "an empty decision": made("RobotPlacementDecision"),
     "an empty combined status": made("CombinedStatus"),
     "an empty report": made("RobotSyncState"),
+    "an empty returned status": made("RobotObjectStatus"),
 }
 """What is stored as it was sent."""
 _CEL = "returned.status.items.map(x, x)"
@@ -245,6 +260,11 @@ WRONG = {
     "501 robots": edited(FULL, "spec", "robotNames", value=[f"r{number}" for number in range(501)]),
     "a robot twice": edited(FULL, "spec", "robotNames", value=["r1", "r1"]),
     "a robot's name of 58 characters": edited(FULL, "spec", "robotNames", value=["r" * 58]),
+    "another mode": edited(FULL, "spec", "mode", value="Same"),
+    **{
+        f"mode Shared with {name}": edited(SHARED, "spec", name, value=FULL["spec"][name])
+        for name in ("templates", "overrides", "expand", "rollout")
+    },
     "another target": edited(FULL, "spec", "target", value="Other"),
     "21 resources": edited(FULL, "spec", "resources", value=_many(21, FULL["spec"]["resources"][0])),
     "a resource without a group": edited(FULL, "spec", "resources", 0, "group", value=GONE),
@@ -372,19 +392,3 @@ WRONG = {
     "a report of a long stamp": edited(REPORT, "spec", "applied", value={"u": "a" * 25}),
 }
 """What a server refuses, by its mistake."""
-WRONG_STATUSES: dict[str, Json] = {
-    "9 conditions": {"conditions": [{"type": f"t{number}", "status": "True"} for number in range(9)]},
-    "a condition twice": {"conditions": _many(2, {"type": "Held", "status": "True"})},
-    "a condition without a type": {"conditions": [{"status": "True"}]},
-    "a condition without a status": {"conditions": [{"type": "Held"}]},
-    "another status": {"conditions": [{"type": "Held", "status": "Maybe"}]},
-    "a long reason": {"conditions": [{"type": "Held", "status": "True", "reason": "r" * 64}]},
-    "a long message": {"conditions": [{"type": "Held", "status": "True", "message": "m" * 1025}]},
-    "a count that is a text": {"counts": {"selected": "1"}},
-    "21 errors": {"errors": _many(21, {})},
-    "an error with a long message": {"errors": [{"message": "m" * 257}]},
-    "21 holds": {"holds": _many(21, {})},
-    "a hold with a long id": {"holds": [{"id": "a" * 25}]},
-    "501 singletons": {"singletons": _many(501, {})},
-    "a singleton with a long source": {"singletons": [{"source": "s" * 601}]},
-}

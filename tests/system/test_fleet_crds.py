@@ -15,6 +15,23 @@ from tests.core.sync_policies import edited
 from tests.system import fleet_objects as objects
 from tests.system.conftest import FLEET_CRDS as CRDS
 
+_WRONG_STATUSES: dict[str, Json] = {
+    "9 conditions": {"conditions": [{"type": f"t{number}", "status": "True"} for number in range(9)]},
+    "a condition twice": {"conditions": [{"type": "Held", "status": "True"}] * 2},
+    "a condition without a type": {"conditions": [{"status": "True"}]},
+    "a condition without a status": {"conditions": [{"type": "Held"}]},
+    "another status": {"conditions": [{"type": "Held", "status": "Maybe"}]},
+    "a long reason": {"conditions": [{"type": "Held", "status": "True", "reason": "r" * 64}]},
+    "a long message": {"conditions": [{"type": "Held", "status": "True", "message": "m" * 1025}]},
+    "a count that is a text": {"counts": {"selected": "1"}},
+    "21 errors": {"errors": [{}] * 21},
+    "an error with a long message": {"errors": [{"message": "m" * 257}]},
+    "21 holds": {"holds": [{}] * 21},
+    "a hold with a long id": {"holds": [{"id": "a" * 25}]},
+    "501 singletons": {"singletons": [{}] * 501},
+    "a singleton with a long source": {"singletons": [{"source": "s" * 601}]},
+}
+
 
 async def _answer(fleet_api: Api, obj: Json) -> int:
     """What a server would answer to the creation of an object, of which it stores nothing."""
@@ -62,10 +79,11 @@ async def test_the_api_server_takes_each_object_of_the_page_as_it_stands(fleet_a
         await fleet_api.remove_crds(policies)
 
 
-async def test_the_target_of_a_placement_cannot_be_changed(fleet_api: Api) -> None:
+async def test_mode_and_target_of_a_placement_cannot_be_changed(fleet_api: Api) -> None:
     await fleet_api.create(objects.MINIMAL)
-    with pytest.raises(ApiError, match="the target of a placement cannot be changed"):
-        await fleet_api.patch(objects.MINIMAL, {"spec": {"target": "Same"}})
+    for field, value in (("mode", "Shared"), ("target", "Same")):
+        with pytest.raises(ApiError, match=f"the {field} of a placement cannot be changed"):
+            await fleet_api.patch(objects.MINIMAL, {"spec": {field: value}})
 
 
 async def test_a_status_is_written_by_itself_and_checked(fleet_api: Api) -> None:
@@ -74,7 +92,7 @@ async def test_a_status_is_written_by_itself_and_checked(fleet_api: Api) -> None
     assert "status" not in await fleet_api.get(placement)
     await fleet_api.patch_status(placement, objects.STATUS)
     assert (await fleet_api.get(placement))["status"] == objects.STATUS
-    for title, status in objects.WRONG_STATUSES.items():
+    for title, status in _WRONG_STATUSES.items():
         with pytest.raises(ApiError) as refused:
             await fleet_api.patch_status(placement, status)
         assert refused.value.status == 422, title

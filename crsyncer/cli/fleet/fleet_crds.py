@@ -9,7 +9,7 @@ from crsyncer.cli.output import output_options, show
 SCHEMAS = Path(__file__).parent / "schemas"
 KINDS = (
     *("robotplacements", "robotplacementdecisions", "fieldstrips", "statuscollectors", "combinedstatuses"),
-    "robotsyncstates",
+    *("robotsyncstates", "robotobjectstatuses"),
 )
 """The files of the fleet's own kinds, in the order in which they are printed."""
 INVENTORY = "inventory"

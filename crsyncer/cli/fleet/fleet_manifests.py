@@ -65,7 +65,7 @@ def _placed(policies: Sequence[KindPolicy]) -> list[PlacedKind]:
     found = []
     for policy in policies:
         place, synced = policy.in_cloud, not policy.related
-        if synced and policy.upstream is Side.CLOUD and policy.filtered:
+        if synced and policy.upstream is Side.CLOUD:
             found.append(
                 PlacedKind(
                     resource=place.resource,
@@ -76,15 +76,16 @@ def _placed(policies: Sequence[KindPolicy]) -> list[PlacedKind]:
                     namespaced=place.namespaced,
                     has_status=any(version.status for version in policy.versions if version.served),
                     sensitive=policy.sensitive,
+                    shared=not policy.filtered,
                 )
             )
         elif synced:
-            why = "it is not filtered by robot name" if policy.upstream is Side.CLOUD else "robots make its objects"
-            click.echo(f"crsyncer: note: {place.resource} is not placed: {why}", err=True)
+            click.echo(f"crsyncer: note: {place.resource} is not placed: robots make its objects", err=True)
     if not found:
         raise ConfigError(
             "--crds has no kind that may be placed",
-            hint="needed: spec-source: cloud and filter-by-robot-name: true, in annotations or a SyncPolicy",
+            hint="needed: spec-source: cloud, and filter-by-robot-name: true but for mode Shared, in annotations or a"
+            " SyncPolicy",
         )
     return found
 

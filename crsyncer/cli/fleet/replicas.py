@@ -26,7 +26,6 @@ from crsyncer.fleet.domain.values import (
     Robot,
     Source,
     Strategy,
-    Verdict,
     Wanted,
 )
 
@@ -148,7 +147,8 @@ async def _sources(
 
 
 def _is_placeable(kind: PlacedKind, placement: Placement, home: str, found: Replicas) -> bool:
-    problem = "" if kind.verdict is Verdict.PLACEABLE else f"{kind.verdict}: {kind.message}"
+    found_problem = kind.problem_for(shared=placement.shared)
+    problem = "" if found_problem is None else ": ".join(found_problem)
     if not problem and not kind.namespaced and placement.namespace != home:
         problem = f"NotAllowed: only placements in {home} may select cluster-scoped objects"
     line = f"{on_shard(kind.name)}: {problem}"

@@ -22,6 +22,7 @@ from crsyncer.fleet.domain.fleet_calls import (
     COLLECTORS,
     COMBINED,
     DECISIONS,
+    OBJECT_STATUSES,
     PLACEMENTS,
     PROPERTIES,
     STRIPS,
@@ -100,6 +101,7 @@ class Inputs:
             )
             self._watch("SyncPolicies", SYNC_POLICIES, policies)
             self._watch(REPORTS, SYNC_STATES, self.intake.reports(self.shard))
+            self._watch("RobotObjectStatuses", OBJECT_STATUSES, self.intake.object_statuses(self.shard))
             if self.shard == ROOT:
                 self._watch_own()
             else:

@@ -12,6 +12,7 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.fleet_calls import OBJECT_STATUSES
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import PlacedKind
 
@@ -108,6 +109,21 @@ class Intake:
             lambda _, raw: self._placements.reports.shown(raw, shard),
             lambda key: self._report_gone(key, shard),
             lambda: self._placements.reports_listed(shard),
+        )
+
+    def object_statuses(self, shard: str) -> Handlers:
+        """What is done about the statuses that robots of a shard return of what they share (F10.3)."""
+        statuses, place = self._state.fleet.statuses, self._state.settings.robots_namespace
+
+        def listed() -> None:
+            statuses.listed.add(shard)
+            self._returned.listed(OBJECT_STATUSES.resource)
+            self._placements.touch(set(self._state.fleet.index.placements))
+
+        return Handlers(
+            lambda _, raw: self.take(statuses.shown(raw, shard=shard, robots_namespace=place)),
+            lambda key: self.take(statuses.gone(key, shard=shard)),
+            listed,
         )
 
     def collectors(self) -> Handlers:

@@ -1,30 +1,30 @@
 """Keeps what is the controller's own beside each placement: finalizer, Decisions, status, releases (F5, F6.3, F8)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Key
-from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import Liveness
+from crsyncer.fleet.controllers.mark_writer import SourceMarks
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.reachable_shards import ReachableShards
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.robot_reports import RobotReports
 from crsyncer.fleet.controllers.state import FleetState, Work
 from crsyncer.fleet.controllers.status_return import StatusReturn
+from crsyncer.fleet.controllers.tallies import Tallies
 from crsyncer.fleet.domain import fleet_calls, resolution
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of, decision_pace
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
-from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
 from crsyncer.fleet.domain.shown.fleet_facts import last_edit
-from crsyncer.fleet.domain.transport.keys import ROOT
-from crsyncer.fleet.domain.values import RELEASE, Placement, Row
+from crsyncer.fleet.domain.transport.keys import ROOT, shard_unit
+from crsyncer.fleet.domain.values import RELEASE, Placement
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 WORK = "own"
@@ -65,6 +65,7 @@ class Placements:
         self._state = state
         self._dispatcher = dispatcher
         self._own = OwnObjects(state)
+        self._marks = SourceMarks(state)
         self.reports = RobotReports(state, changed=self._reported)
         self._desks: dict[str, _Desk] = {}
         self._seen: dict[str, tuple[list[str], str]] = {}
@@ -78,11 +79,15 @@ class Placements:
         self._replicas: Replicas
         self._shards: ReachableShards
         self._returned: StatusReturn
+        self._tallies: Tallies
 
     def attach(self, replicas: Replicas, liveness: Mapping[str, Liveness], returned: StatusReturn) -> None:
         """Tell of the controllers beside this one."""
         self._replicas, self._returned = replicas, returned
         self._shards = ReachableShards(self._state, reports=self.reports, liveness=liveness)
+        self._tallies = Tallies(
+            self._state, seats=replicas.seats, reports=self.reports, shards=self._shards, returned=returned
+        )
 
     # Events
 
@@ -158,9 +163,10 @@ class Placements:
             self._soon(text)
 
     def total_changed(self, placement: str, robot: str) -> None:
-        """What the looks found of a robot's replicas has changed, or its report."""
+        """What the looks found of a robot's replicas has changed, or its report; or of the copies on /SHARD."""
         if (desk := self._desks.get(placement)) is not None:
-            desk.changed.add(robot)
+            is_shard, shard = robot.startswith("/"), robot.removeprefix("/")
+            desk.changed.update(self._shards.robots_on(shard, placement) if is_shard else [robot])
         self._soon(placement)
 
     def decisions(self) -> list[Decision]:
@@ -180,6 +186,8 @@ class Placements:
         desk, seen = self._desks.get(placement), self._state.fleet.index.placements.get(placement)
         if desk is None or seen is None or not seen.finalized:
             return False
+        if seen.shared:
+            return True
         is_untold = seen.rollout is not None and (placement, robot) in self._replicas.seats.restamped
         return not is_untold and desk.progress.may_write(robot)
 
@@ -218,9 +226,10 @@ class Placements:
         desk = self._desk(placement)
         if not unlisted or placement.rollout is None:  # else robots would be begun by a part of what they shall have
             self._step(placement, desk)
-        is_used = bool(desk.robots) or self._state.fleet.bound[placement.uid] > 0
+        is_used = bool(desk.robots) or placement.shared or self._state.fleet.bound[placement.uid] > 0
         if is_used and not placement.terminating and not placement.finalized:
             await self._finalize(placement)
+        await self._marks.write(placement)
         if placement.release:
             await self._release(placement)
         if not unlisted or placement.rollout is None:
@@ -260,7 +269,7 @@ class Placements:
             desk.changed |= selected - desk.robots
             desk.robots = set(selected)
         for robot in list(desk.left):
-            is_left = any(self._rows_of(placement, robot))
+            is_left = any(self._tallies.rows_of(placement, robot))
             desk.progress.tell(robot, None, is_left=is_left)
             if not is_left:
                 desk.left.discard(robot)
@@ -268,7 +277,7 @@ class Placements:
             self._replicas.seats.restamped.discard((text, robot))
         changed, desk.changed = desk.changed & selected, set()
         for robot in changed:
-            tally = self._tally(placement, robot)
+            tally = self._tallies.tally(placement, robot)
             desk.progress.tell(robot, tally)
             self._replicas.seats.restamped.discard((text, robot))
             if desk.acked.get(robot, False) is not tally.acked:
@@ -277,33 +286,9 @@ class Placements:
         self._replicas.open(text, desk.progress.step(now, may_begin=self._shards.may_begin(selected)))
         opened = [robot for robot in changed if self.may_write(text, robot)]
         is_new = placement.finalized and not desk.is_open  # marks change then, also where a robot's turn never comes
-        self._replicas.open(text, selected if is_new else opened)
+        units = map(shard_unit, self._state.shards) if placement.shared else selected
+        self._replicas.open(text, units if is_new else opened)
         desk.is_open = placement.finalized
-
-    def _rows_of(self, placement: Placement, robot: str) -> Iterator[Row]:
-        """The replicas of a robot that bear a placement's uid, terminating ones aside."""
-        rows = (self._state.fleet.rows[key] for key in self._state.fleet.rows_by_robot.get(robot, ()))
-        return (row for row in rows if row.marks.placement == placement.uid and not row.terminating)
-
-    def _tally(self, placement: Placement, robot: str) -> RobotTally:
-        fleet = self._state.fleet
-        total = self._replicas.seats.total(placement.text, robot)
-        pairs = ((row.uid, row.marks.number) for row in self._rows_of(placement, robot))
-        report, applied = self.reports.of_placement(robot, placement.uid)
-        return RobotTally(
-            replicas=total.replicas,
-            due=total.due,
-            errors=total.errors,
-            terminating=total.terminating,
-            stamp=total.stamp,
-            acked=applied is not None and applied == applied_digest(pairs),
-            report=report,
-            ready=self._returned.statuses.ready(placement.text, robot),
-            labels=fleet.index.robots[robot].labels,
-            message=total.message,
-            away=self._shards.is_away(robot),
-            unheard=not self._shards.is_heard(robot),
-        )
 
     async def _finalize(self, placement: Placement) -> None:
         finalizers, version = self._seen[placement.text]
@@ -345,11 +330,14 @@ class Placements:
         trouble = resolution.unresolved(fleet, placement, home=home, problem=returned.problem(placement.text))
         status = placement_status(
             placement,
-            resolution.stored_counts(placement) if unlisted else progress.counts(),
+            resolution.stored_counts(placement)
+            if unlisted
+            else progress.counts(replicas=self._replicas.seats.counts[placement.text]),
             faults=[
                 *resolution.robot_faults(fleet, placement),
                 *self._replicas.seats.faults(placement.text),
                 *self._returned.faults(placement),
+                *self._marks.faults(placement),
             ],
             holds=state.losses.holds().get(placement.uid, []),
             unresolved=trouble or (resolution.not_listed(unlisted) if unlisted else None),
@@ -367,7 +355,7 @@ class Placements:
     async def _finish(self, placement: Placement, unlisted: list[str]) -> None:
         """Let a terminating placement go when no replica bears its uid any more (F5.3)."""
         fleet = self._state.fleet
-        if fleet.bound[placement.uid] or not placement.finalized or unlisted:
+        if fleet.bound[placement.uid] or not placement.finalized or unlisted or self._marks.are_left(placement):
             return
         if placement.status.get("singletons") or self._returned.statuses.singletons(placement.text):
             return

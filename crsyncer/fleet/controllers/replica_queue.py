@@ -35,7 +35,7 @@ _SLICE_SECONDS = 0.002
 """How long looks may keep the event loop from everything else: a write waits for several turns of it."""
 
 Gate = Callable[[str, str], bool]
-"""Whether the replicas of a placement (NAMESPACE/NAME) and robot may be written now."""
+"""Whether the replicas of a placement (NAMESPACE/NAME) and robot, or the copies on /SHARD, may be written now."""
 
 
 class Replicas:
@@ -154,7 +154,7 @@ class Replicas:
         fleet, losses = self._state.fleet, self._state.losses
         wanted = fleet.wanted(key)
         removal = Removal.UNKNOWN if wanted is not None else losses.removal(key, self._state.now)
-        may_write = wanted is None or self._may_write(wanted.placement.text, key.robot)
+        may_write = wanted is None or self._may_write(wanted.placement.text, key.unit)
         return wanted, fleet.decide(key, wanted, removal=removal, may_write=may_write)
 
     def _look(self, key: ReplicaKey) -> None:
@@ -197,7 +197,7 @@ class Replicas:
         """Whether a replica waits for its placement: its finalizer, its Decision, its robot's turn (F6.3, F8.1)."""
         if wanted is not None:
             text = wanted.placement.text
-            is_closed = isinstance(plan, (Create, Patch, Wait)) and not self._may_write(text, key.robot)
+            is_closed = isinstance(plan, (Create, Patch, Wait)) and not self._may_write(text, key.unit)
         else:
             row = self._state.fleet.rows.get(key)
             placement = None if row is None else self._state.fleet.index.placement(row.marks.placement)
@@ -206,10 +206,10 @@ class Replicas:
                 isinstance(plan, (Delete, Patch))
                 and placement is not None
                 and placement.rollout is not None
-                and self.seats.is_due(text, key.robot)
+                and self.seats.is_due(text, key.unit)
             )
         if is_closed:
-            self._gated[text, key.robot].add(key)
+            self._gated[text, key.unit].add(key)
         return is_closed and not (wanted is not None and isinstance(plan, Patch) and self._needs_no_turn(key, wanted))
 
     def _needs_no_turn(self, key: ReplicaKey, wanted: Wanted) -> bool:

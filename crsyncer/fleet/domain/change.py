@@ -28,6 +28,8 @@ class Change:
     """Placement, as NAMESPACE/NAME, and robot: the robot has to apply other writes of the placement (F9.6)."""
     edited: set[ReplicaKey] = field(default_factory=set)
     """Replicas that are not selected any more because a placement was edited or deleted (F5.1)."""
+    returned: set[ReplicaKey] = field(default_factory=set)
+    """What robots return of sources that they share, to be looked at anew (F10.3)."""
     lost_robots: set[str] = field(default_factory=set)
     """Robots that are gone."""
     left: set[tuple[str, str]] = field(default_factory=set)
@@ -41,6 +43,7 @@ class Change:
         self.placements |= other.placements
         self.rewritten |= other.rewritten
         self.edited |= other.edited
+        self.returned |= other.returned
         self.lost_robots |= other.lost_robots
         self.left |= other.left
         self.lost_sources |= other.lost_sources

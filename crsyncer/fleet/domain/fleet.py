@@ -4,7 +4,7 @@ An event costs in proportion to what it concerns: a label of one Robot its repli
 strip those of its kind. Of replicas only rows are kept (F3.9).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from crsyncer.core.content.object_content import key_of
@@ -15,9 +15,10 @@ from crsyncer.fleet.domain.names import SOURCE, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
 from crsyncer.fleet.domain.read_objects import not_served, placement_of, replica_key, robot_of, row_of, source_of
 from crsyncer.fleet.domain.rendering import UNSHOWN
-from crsyncer.fleet.domain.renderings import Renderings, uses_properties
+from crsyncer.fleet.domain.renderings import ALL_ROBOTS, Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
 from crsyncer.fleet.domain.selection import may_be_source
+from crsyncer.fleet.domain.shared.robot_statuses import RobotStatuses
 from crsyncer.fleet.domain.transport.keys import ROOT, split
 from crsyncer.fleet.domain.transport.replica_rows import Rows, writing
 from crsyncer.fleet.domain.transport.shards import is_foreign, misplaced
@@ -42,7 +43,7 @@ class Fleet:
     """All that was seen. Each event returns the Change that follows from it. No I/O and no clock."""
 
     def __init__(self, *, home: str, shards: Collection[str] = (ROOT,)) -> None:
-        self.index = Index(home=home)
+        self.index = Index(home=home, shards=lambda: self.shards - {ROOT})
         self.shards = frozenset(shards)
         """The shards that may be named, the root among them."""
         self.unread = set(self.shards - {ROOT})
@@ -56,6 +57,8 @@ class Fleet:
         self.rewound: set[str] = set()
         """The inputs and the kinds that were not listed since the cloud was restored."""
         self._renderings = Renderings()
+        self.statuses = RobotStatuses(self.index, self.rows)
+        """What robots return of sources that they share (F10.3)."""
 
     def is_ready(self, kind: str) -> bool:
         """Whether all is listed that a decision about a replica of that kind depends on: its sources, too (F1.1)."""
@@ -72,7 +75,7 @@ class Fleet:
 
     def misplaced(self, key: ReplicaKey) -> Blocked | None:
         """Why a replica that is wanted is not written to its robot's shard; None: it may be (F10.2)."""
-        others = self.rows_by_robot.get(key.robot, ())
+        others = self.rows_by_robot.get(key.robot, ()) if key.robot else ()  # a copy is on every shard
         return misplaced(key, shards=self.shards, is_there=key in self.rows, others=others)
 
     def is_foreign(self, key: ReplicaKey) -> bool:
@@ -92,7 +95,7 @@ class Fleet:
         namespace, name = TRANSPORTS[key.target].address(source, key.robot, namespaced=kind.namespaced)
         strategy = self.index.sources_of(placement.text)[source]
         found = self.index.source(source, placement)
-        rendering = self._renderings.rendered(placement, found, self.index.robots[key.robot])
+        rendering = self._renderings.rendered(placement, found, self.index.robots.get(key.robot, ALL_ROBOTS))
         if kind.sensitive and isinstance(rendering, RenderFailed):
             rendering = replace(rendering, message=UNSHOWN)
         return Wanted(source, key.source_id, key.robot, placement, kind, namespace, name, strategy, rendering)
@@ -135,8 +138,8 @@ class Fleet:
         if wanted.placement.problem:
             return f"its placement cannot be followed: {wanted.placement.problem}"
         for kind in (self.index.kinds[wanted.kind.resource], wanted.kind):
-            if kind.verdict is not Verdict.PLACEABLE:
-                return kind.message
+            if (problem := kind.problem_for(shared=wanted.placement.shared)) is not None:
+                return problem[1]
         dead = {Input.STRIPS, wanted.kind.resource, wanted.kind.name} & self.dead
         return not_served(min(dead)) if dead else ""
 
@@ -152,9 +155,9 @@ class Fleet:
         return self._robot(name, None)
 
     def _robot(self, name: str, robot: Robot | None) -> Change:
-        old, foreign = self.index.robots.get(name), self._rows.foreign(name)
+        old, foreign, returned = self.index.robots.get(name), self._rows.foreign(name), self.statuses.of(name)
         before, after = self.index.put_robot(name, robot)
-        change = Change(keys=self._rows.moved(name, foreign), placements=before | after)
+        change = Change(keys=self._rows.moved(name, foreign), placements=before | after, returned=returned)
         shards = {each.shard for each in (old, robot) if each is not None}
         for text in before | after:
             placement = self.index.placements[text]
@@ -163,7 +166,7 @@ class Fleet:
             if text not in after:
                 change.left.add((placement.uid, name))
             uses_robots = len(shards) > 1 or bool(placement.overrides) or placement.expand
-            if text in before & after and (old == robot or not uses_robots):
+            if placement.shared or (text in before & after and (old == robot or not uses_robots)):
                 continue
             keys = list(self.index.keys(text, robots=[name]))
             change.keys.update(key._replace(shard=shard) for shard in shards for key in keys)
@@ -213,10 +216,11 @@ class Fleet:
         if old is not None and old.orders == new.orders:
             self.index.placements[new.text] = new
             return Change(placements={new.text})
-        before = set(self.index.keys(new.text))
+        before, sources = set(self.index.keys(new.text)), self.index.sources_of(new.text).keys()
         self.index.put_placement(new.text, new)
         after = set(self.index.keys(new.text))
-        return Change(keys=before | after, placements={new.text}, edited=before - after)
+        returned = self.statuses.of(*map(source_id, sources | self.index.sources_of(new.text).keys()))
+        return Change(keys=before | after, placements={new.text}, edited=before - after, returned=returned)
 
     def placement_gone(self, namespace: str, name: str) -> Change:
         """A placement was deleted. Unless its deletion was seen before, this is no edit (F5.2)."""
@@ -293,7 +297,7 @@ class Fleet:
         """An object of a placed kind was added or changed: a replica, at the root a source, or anything else."""
         shard, resource = split(name)
         row = row_of(raw, resource, stamped=self._renderings.stamped)
-        if row is not None:
+        if row is not None and (row.robot or shard != ROOT):
             return self._row_shown(raw, row, name)
         place = key_of(raw)
         change = self._place_gone(place, name)
@@ -363,9 +367,10 @@ class Fleet:
     def _of_row(self, key: ReplicaKey, row: Row, *, is_same: bool = False) -> Change:
         governor, marked = self.index.governor(key), self.index.placement(row.marks.placement)
         texts = {each.text for each in (marked, governor and governor[0]) if each is not None}
-        rewritten = set() if marked is None or is_same else {(marked.text, key.robot)}
+        rewritten = set() if marked is None or is_same or not key.robot else {(marked.text, key.robot)}
         keys = {key, key._replace(shard=self.index.shard_of(key.robot))} if self.is_foreign(key) else {key}
-        return Change(keys=keys, placements=texts, rewritten=rewritten)
+        returned = set() if key.robot or is_same else self.statuses.of(key.source_id)
+        return Change(keys=keys, placements=texts, rewritten=rewritten, returned=returned)
 
     def _place_gone(self, place: Key, kind: str, *, unless: ReplicaKey | None = None) -> Change:
         """Forget the replica at a place, unless it is still that one."""
@@ -377,9 +382,10 @@ class Fleet:
         if old is None and source is None:
             return Change()
         before, after = self.index.put_source(key, source)
-        if old is not None and source is not None and before == after and old.meaning == source.meaning:
+        is_same = old is not None and source is not None and (old.uid, old.meaning) == (source.uid, source.meaning)
+        if is_same and before == after:
             return Change()
-        change = Change(placements=before | after)
+        change = Change(placements=before | after, returned=self.statuses.of(source_id(key)))
         for text in before | after:
             change.keys.update(self.index.keys_of(key, text, self.index.robots_of(text)))
         if before and not after:
@@ -388,13 +394,5 @@ class Fleet:
 
     def _keys_at(self, place: Key, kind: str) -> set[ReplicaKey]:
         """The replicas whose place this is."""
-        parts = place.name.split("-")
-        robots = {"-".join(parts[number:]) for number in range(1, len(parts))}
-        robots = {name for name in (*robots, place.namespace.removeprefix("robot-")) if name in self.index.robots}
-        found = {key for name in robots for text in self.index.placements for key in self._near(text, name, kind)}
-        return {key for key in found if (wanted := self.wanted(key)) and (wanted.namespace, wanted.name) == place}
-
-    def _near(self, text: str, robot: str, kind: str) -> Iterable[ReplicaKey]:
-        shard, resource = split(kind)
-        is_near = robot in self.index.robots_of(text) and self.index.shard_of(robot) == shard
-        return self.index.keys(text, robots=[robot], resource=resource) if is_near else ()
+        near = set(self.index.near(place, kind))
+        return {key for key in near if (wanted := self.wanted(key)) and (wanted.namespace, wanted.name) == place}

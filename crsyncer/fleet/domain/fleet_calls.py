@@ -22,6 +22,7 @@ STRIPS = Collection(GROUP, VERSION, "fieldstrips")
 COLLECTORS = Collection(GROUP, VERSION, "statuscollectors")
 COMBINED = Collection(GROUP, VERSION, "combinedstatuses")
 SYNC_STATES = Collection(GROUP, VERSION, "robotsyncstates")
+OBJECT_STATUSES = Collection(GROUP, VERSION, "robotobjectstatuses")
 PROPERTIES = Collection("", "v1", "configmaps", PROPERTIES_NAMESPACE)
 NAMESPACES = Collection("", "v1", "namespaces")
 ROBOT_NAMESPACE_LABEL = OURS + "robot-name"
@@ -116,6 +117,17 @@ def put_status(path: str, uid: str, status: Json | None) -> Call:
 def patch_status(kind: PlacedKind, key: Key, operations: Iterable[Mapping[str, Any]]) -> Call:
     """Change the status of a source; the first operation tests its uid. The answer says what is left of it (F6.2)."""
     return patch(f"{item(objects_of(kind), key)}/status", list(operations))
+
+
+def annotation_operations(metadata: Json, name: str, value: str | None) -> tuple[Json, ...]:
+    """Set an annotation of an object as it was seen, or (None) remove it."""
+    tests = _tests(metadata["uid"], metadata["resourceVersion"])
+    path = f"/metadata/annotations/{name.replace('/', '~1')}"
+    if value is None:
+        return (*tests, {"op": "remove", "path": path})
+    has_any = isinstance(metadata.get("annotations"), dict)
+    made = [] if has_any else [{"op": "add", "path": "/metadata/annotations", "value": {}}]
+    return (*tests, *made, {"op": "add", "path": path, "value": value})
 
 
 def put_own(collection: Collection, body: Json, *, uid: str = "", resource_version: str = "") -> Call:

@@ -1,13 +1,14 @@
 """Who selects what: robots, sources and placements, kept up to date one by one (F2)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from crsyncer.core.model import Key
 from crsyncer.fleet.domain.names import is_robot_name, source_id
 from crsyncer.fleet.domain.read_objects import template_source
 from crsyncer.fleet.domain.selection import entry_for, governing, selects_robot
-from crsyncer.fleet.domain.transport.keys import ROOT
+from crsyncer.fleet.domain.transport.keys import ROOT, split
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
@@ -24,7 +25,9 @@ from crsyncer.fleet.domain.values import (
 class Index:
     """Placements by robot and by source, and the reverse. Placements are called NAMESPACE/NAME."""
 
-    def __init__(self, *, home: str) -> None:
+    def __init__(self, *, home: str, shards: Callable[[], Collection[str]] = tuple) -> None:
+        self._shards = shards
+        """Those beside the root."""
         self._home = home
         """The controller's namespace: only placements there may select cluster-scoped kinds (F2.2)."""
         self.robots: dict[str, Robot] = {}
@@ -92,11 +95,37 @@ class Index:
                 yield from self.keys_of(source, placement, chosen)
 
     def keys_of(self, source: SourceKey, placement: str, robots: Iterable[str]) -> Iterator[ReplicaKey]:
-        """The replicas of a source by a placement, of these robots."""
-        if (target := self._target(source, self.placements[placement])) is not None:
-            identity = source_id(source)
+        """The replicas of a source by a placement, of these robots; in mode Shared its copies, of any robots."""
+        target, identity = self._target(source, self.placements[placement]), source_id(source)
+        if target is Target.SHARED:
+            yield from (ReplicaKey(source.resource, identity, "", target, shard) for shard in self._shards())
+        elif target is not None:
             for robot in robots:
                 yield ReplicaKey(source.resource, identity, robot, target, self.shard_of(robot))
+
+    def returned(
+        self, placement: str, robots: Iterable[str], *, source: SourceKey | None = None
+    ) -> Iterator[ReplicaKey]:
+        """What these robots return of all sources or one: of their replicas, or of the object that they share."""
+        for each in self.sources_of(placement) if source is None else (source,):
+            if self._target(each, self.placements[placement]) is not Target.SHARED:
+                yield from self.keys_of(each, placement, robots)
+                continue
+            identity = source_id(each)
+            for robot in robots:
+                yield ReplicaKey(each.resource, identity, robot, Target.SHARED, self.shard_of(robot))
+
+    def near(self, place: Key, kind: str) -> Iterator[ReplicaKey]:
+        """The replicas that may have this name, of a kind of one shard."""
+        shard, resource = split(kind)
+        parts, source = place.name.split("-"), SourceKey(resource, *place)
+        robots = {"-".join(parts[number:]) for number in range(1, len(parts))}
+        robots = {name for name in (*robots, place.namespace.removeprefix("robot-")) if self.shard_of(name) == shard}
+        for text, placement in self.placements.items():
+            if not placement.shared:
+                yield from self.keys(text, robots=robots & self.robots_of(text), resource=resource)
+            elif source in self.sources_of(text):
+                yield from (key for key in self.keys_of(source, text, ()) if key.shard == shard)
 
     def shard_of(self, robot: str) -> str:
         """The API server that has a robot's replicas; of one without a Robot the root."""
@@ -125,22 +154,35 @@ class Index:
         return [
             each
             for each in found
-            if key.robot in self._robots_of[each.text]
-            and self._target(source, each) is key.target
-            and self.robots[key.robot].shard == key.shard
+            if self._target(source, each) is key.target
+            and (self._is_robots(key, each) if key.robot else key.shard in self._shards())
         ]
+
+    def _is_robots(self, key: ReplicaKey, placement: Placement) -> bool:
+        """Whether a placement selects the robot of a replica, and it is on the robot's shard."""
+        return key.robot in self._robots_of[placement.text] and self.robots[key.robot].shard == key.shard
 
     def governor(self, key: ReplicaKey) -> tuple[Placement, SourceKey] | None:
         """The placement that governs a replica, and the source; None: nobody wants it (F2.4)."""
         found = governing(self.selecting(key))
-        return None if found is None else (found, self._ids[key.source_id])
+        if found is None or (key.robot and key.target is Target.SHARED):
+            return None  # what a robot returns is nothing that is written
+        return found, self._ids[key.source_id]
+
+    def shared_governor(self, source: SourceKey) -> Placement | None:
+        """The placement by which robots share a source; None: there is none (F2.4)."""
+        found = (self.placements[text] for text in self.placements_of(source))
+        return governing(each for each in found if self._target(source, each) is Target.SHARED)
 
     def _target(self, source: SourceKey, placement: Placement) -> Target | None:
         """Where the replicas of a source are; None: the placement must not place it (F2.2)."""
         kind = self.kinds.get(source.resource)
-        if kind is None or kind.namespaced:
-            return placement.target
-        return Target.SAME if placement.namespace == self._home else None
+        is_namespaced = kind is None or kind.namespaced
+        if not is_namespaced and placement.namespace != self._home:
+            return None
+        if placement.shared:
+            return Target.SHARED
+        return placement.target if is_namespaced else Target.SAME
 
     def put_robot(self, name: str, robot: Robot | None) -> tuple[set[str], set[str]]:
         """Take up a robot, or that it is gone (None). The placements that selected it, and those that do now."""

@@ -191,7 +191,7 @@ class Losses:
         if self.held(key) is not None or placement is None:
             return Removal.HELD
         kind = self._fleet.index.kinds[key.kind]
-        if kind.verdict is not Verdict.PLACEABLE and not placement.terminating:
+        if kind.problem_for(shared=placement.shared) is not None and not placement.terminating:
             return Removal.UNKNOWN
         if not self._fleet.is_ready(key.kind) or self.unproven(key):
             return Removal.UNKNOWN
@@ -223,7 +223,8 @@ class Losses:
             return None
         if (placement := self._placement(key)) is None:
             return Why.PLACEMENT_GONE
-        if self._fleet.index.kinds[key.kind].verdict is Verdict.NOT_PLACEABLE and not placement.terminating:
+        problem = self._fleet.index.kinds[key.kind].problem_for(shared=placement.shared)
+        if problem is not None and problem[0] is Verdict.NOT_PLACEABLE and not placement.terminating:
             return None
         blind = self._blind(key)
         why = blind if blind in _CAUSES else self._held.get(key) or blind
@@ -279,11 +280,11 @@ class Losses:
 
     def _units(self, key: ReplicaKey) -> list[tuple[Scope, str]]:
         """What was lost where a replica was, if it was that."""
-        return [
-            ((Why.ROBOTS_LOST, ""), key.robot),
-            ((Why.PLACEMENT_ROBOTS_LOST, self._fleet.rows[key].marks.placement), key.robot),
-            ((Why.SOURCES_LOST, key.resource), key.source_id),
-        ]
+        source = ((Why.SOURCES_LOST, key.resource), key.source_id)
+        if not key.robot:
+            return [source]
+        placement = self._fleet.rows[key].marks.placement
+        return [((Why.ROBOTS_LOST, ""), key.robot), ((Why.PLACEMENT_ROBOTS_LOST, placement), key.robot), source]
 
     def _is_gone(self, scope: Scope, name: str) -> bool:
         """Whether a robot or source is still lost in a scope."""

@@ -23,7 +23,7 @@ def source_id(key: SourceKey) -> str:
 
 
 def mark_texts(marks: Marks, robot: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The labels and annotations by which a replica is known, its robot's among them."""
+    """The labels and annotations by which a replica is known, its robot's among them; "": it is for all robots."""
     content = {
         "stamp": marks.stamp,
         "n": marks.number,
@@ -33,7 +33,7 @@ def mark_texts(marks: Marks, robot: str) -> tuple[dict[str, str], dict[str, str]
         "annotations": list(marks.annotations),
     }
     text = json.dumps(content, separators=(",", ":"), sort_keys=True)
-    return {SOURCE: marks.source_id, ROBOT_LABEL: robot}, {REPLICA: text}
+    return {SOURCE: marks.source_id, **({ROBOT_LABEL: robot} if robot else {})}, {REPLICA: text}
 
 
 def read_marks(raw: Json) -> Marks | None:

@@ -53,7 +53,7 @@ _PATH_TEXT = Text(LONGEST, pattern=PATH, words="a JSON Pointer such as /spec/url
 _ANY = Text(253)
 _CEL = Text(2048, 1)
 _STRATEGIES = {each.value: each for each in Strategy}
-_TARGETS = {each.value: each for each in Target}
+_TARGETS = {each.value: each for each in Target if each is not Target.SHARED}
 _TYPES = {name: name for name in ("string", "integer", "number", "boolean")}
 _NOT_CONTENT = re.compile(r"/(apiVersion|kind|metadata|status|\*)(/|$)")
 _METADATA = re.compile(r"/metadata/(labels|annotations)/[^/]+")
@@ -95,7 +95,7 @@ def template_source(placement: Placement, template: TemplateSource) -> Source:
 def row_of(
     raw: Json, resource: str, *, admitted: bool = False, stamped: Callable[[str], Rendering | None] = lambda _: None
 ) -> Row | None:
-    """A replica: both marks, and the name that F3.1 makes of them; None: anything else.
+    """A replica, or the copy of a Shared source: both marks, and the name that follows from them; None: anything else.
 
     `admitted`: the server made this of our latest write (F3.5). `stamped` returns the rendering of a stamp, if it has
     it: a replica that equals it has that digest.
@@ -103,7 +103,7 @@ def row_of(
     metadata = raw["metadata"]
     marks = read_marks(raw)
     robot = _texts(metadata, "labels").get(ROBOT_LABEL, "")
-    target = None if marks is None or not robot else target_of(raw, resource, marks, robot)
+    target = None if marks is None else target_of(raw, resource, marks, robot)
     if marks is None or target is None:
         return None
     labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
@@ -162,10 +162,9 @@ def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
         has_status=chosen is not None and "status" in (chosen.get("subresources") or {}),
         maps_generation=annotations.get(OBSERVED_GENERATION) == "map",
     )
-    problem = _not_placeable(annotations, policies.get(kind.resource), f"the CRD {kind.resource}")
-    verdict = Verdict.NOT_SERVED if not alive else Verdict.NOT_PLACEABLE if problem else Verdict.PLACEABLE
-    message = "" if verdict is Verdict.PLACEABLE else problem if alive else not_served(kind.resource)
-    return _judged(kind, verdict, message)
+    if not alive:
+        return _judged(kind, Verdict.NOT_SERVED, not_served(kind.resource))
+    return _placeable(kind, annotations, policies, f"the CRD {kind.resource}")
 
 
 def kind_without_crd(
@@ -186,8 +185,7 @@ def kind_without_crd(
     )
     if served is None:
         return _judged(kind, Verdict.NOT_SERVED, not_served(resource))
-    problem = _not_placeable({}, policies.get(resource), f"no SyncPolicy in the cloud for {resource}")
-    return _judged(kind, Verdict.NOT_PLACEABLE if problem else Verdict.PLACEABLE, problem)
+    return _placeable(kind, {}, policies, f"no SyncPolicy in the cloud for {resource}")
 
 
 def kind_in_discovery(resource: str, described: Json | None, policies: Mapping[str, Json]) -> PlacedKind:
@@ -209,7 +207,9 @@ def _judged(kind: PlacedKind, verdict: Verdict, message: str) -> PlacedKind:
     return replace(kind, verdict=verdict, message=message)
 
 
-def _not_placeable(annotations: Mapping[str, str], policy: Json | None, what: str) -> str:
+def _placeable(kind: PlacedKind, annotations: Mapping[str, str], policies: Mapping[str, Json], what: str) -> PlacedKind:
+    """The kind with what its annotations, or else the SyncPolicy for it, say of the way of its objects."""
+    policy = policies.get(kind.resource)
     if policy is not None:
         chosen = policy.get("filter") or {}
         source, filtered = policy.get("specSource", annotations.get(SPEC_SOURCE)), chosen.get("byRobotName")
@@ -217,9 +217,10 @@ def _not_placeable(annotations: Mapping[str, str], policy: Json | None, what: st
     else:
         source, filtered = annotations.get(SPEC_SOURCE), annotations.get(FILTER) in _TRUE
     if source == "cloud" and filtered:
-        return ""
+        return kind
     says = f"spec-source {source or 'nothing'}, filter-by-robot-name {str(filtered).lower()}"
-    return f"{what} says {says}; needed: cloud, true"
+    verdict = Verdict.PLACEABLE if source == "cloud" else Verdict.NOT_PLACEABLE
+    return replace(_judged(kind, verdict, f"{what} says {says}; needed: cloud, true"), shared=source == "cloud")
 
 
 def _is_established(crd: Json) -> bool:
@@ -259,6 +260,7 @@ def _with_spec(bare: Placement, spec: Fields) -> Placement:
         bare,
         robot_selectors=_selectors(spec, "robotSelectors"),
         robot_names=frozenset(text_at(*item, _ANY) for item in spec.items("robotNames")),
+        shared=spec.choice_or("mode", {"Replica": False, "Shared": True}, False),
         target=spec.choice_or("target", _TARGETS, Target.PER_ROBOT),
         entries=tuple(_entry(fields_at(*item, _ENTRY)) for item in spec.items("resources")),
         templates=tuple(_template(fields_at(*item, _TEMPLATES)) for item in spec.items("templates")),
@@ -272,6 +274,10 @@ def _with_spec(bare: Placement, spec: Fields) -> Placement:
     )
     if rollout is not None and not placement.ready_when:
         raise ConfigError(f"{spec.at('rollout')} needs {spec.at('readyWhen')}")
+    own = {"templates": placement.templates, "overrides": placement.overrides, "expand": placement.expand}
+    used = [name for name, value in (own | {"rollout": rollout is not None}).items() if value]
+    if placement.shared and used:
+        raise ConfigError(f"{spec.at('mode')} is Shared, which does not allow {spec.at(used[0])}")
     return placement
 
 

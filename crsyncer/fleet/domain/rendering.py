@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL, SHARED
 from crsyncer.core.content.object_content import (
     content_of,
     digest,
@@ -61,6 +61,8 @@ def render(
                     made = _applied(step, made, known)
         if placement.expand:
             made = expanded(made, known)
+        if placement.shared:
+            made = changed(made, ("metadata", "annotations", SHARED), lambda _: placement.uid, create=True)
     except ValueError as error:
         return RenderFailed(Reason.RENDER_FAILED, str(error))
     return _rendering(made)

@@ -28,6 +28,10 @@ A replica is looked at, written, and looked at twice again within moments, with 
 """
 
 
+ALL_ROBOTS = Robot("", "")
+"""For whom the copies of Shared sources are."""
+
+
 class _Made(NamedTuple):
     """A rendering of a source for robots that are alike, and what it was made of."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from crsyncer.core.reports.text import some
 from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.fleet_calls import OBJECT_STATUSES
 from crsyncer.fleet.domain.read_objects import not_served
 from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
 from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
@@ -18,20 +19,28 @@ def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
     """
 
     def matters(kind: PlacedKind) -> bool:
-        is_named, is_placeable = kind.resource in placement.kinds, kind.verdict is Verdict.PLACEABLE
+        is_named = kind.resource in placement.kinds
+        is_placeable = kind.problem_for(shared=placement.shared) is None
         if placement.terminating:
             return kind.version != "" and (is_named or is_placeable)
         return is_named and is_placeable and kind.shard == ROOT
 
     kinds = fleet.index.kinds.values()
     found = sorted(on_shard(kind.name) for kind in kinds if kind.name not in fleet.listed and matters(kind))
+    if placement.shared and not placement.terminating and fleet.statuses.are_unseen(ROOT):
+        found.append(OBJECT_STATUSES.resource)
     return [*found, *(f"any kind on shard {each}" for each in sorted(fleet.unread) if placement.terminating)]
 
 
 def all_listed(fleet: Fleet) -> bool:
-    """Whether every kind that may be placed is listed, on each shard."""
+    """Whether every kind that may be placed is listed, on each shard; of those for mode Shared only what is named.
+
+    A controller that has no rights for the latter, since nobody uses them, need not have them.
+    """
+    named = {name for placement in fleet.index.placements.values() for name in placement.kinds}
     kinds = (kind for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE)
-    return not fleet.unread and all(kind.name in fleet.listed for kind in kinds)
+    needed = (kind for kind in kinds if not kind.shared or kind.resource in named)
+    return not fleet.unread and all(kind.name in fleet.listed for kind in needed)
 
 
 def unlisted_at(fleet: Fleet, shard: str) -> list[str]:
@@ -56,8 +65,8 @@ def _kind_problem(fleet: Fleet, placement: Placement, name: str, *, home: str) -
     kind = fleet.index.kinds.get(name)
     if kind is None:
         yield Unresolved(Verdict.NOT_SERVED, not_served(name))
-    elif kind.verdict is not Verdict.PLACEABLE:
-        yield Unresolved(kind.verdict, kind.message)
+    elif (found := kind.problem_for(shared=placement.shared)) is not None:
+        yield Unresolved(*found)
     elif not kind.namespaced and placement.namespace != home:
         allowed = f"only placements in {home} may select cluster-scoped objects"
         yield Unresolved("NotAllowed", f"{name} is cluster-scoped; {allowed}")

@@ -53,7 +53,7 @@ class Total(NamedTuple):
 
 
 class Seats:
-    """The replicas that are wanted, by placement and robot."""
+    """The replicas that are wanted, by placement and robot; the copies on a shard are as those of one robot."""
 
     def __init__(self) -> None:
         self._placements: dict[ReplicaKey, str] = {}
@@ -70,18 +70,18 @@ class Seats:
 
     def put(self, key: ReplicaKey, seat: Seat | None) -> set[tuple[str, str]]:
         """Take up what a look found; None: the replica is not wanted. The placements and robots that it changes."""
-        old = self._placements.get(key)
-        before = None if old is None else self._seats[old, key.robot][key]
+        old, unit = self._placements.get(key), key.unit
+        before = None if old is None else self._seats[old, unit][key]
         if before == seat:
             return set()
         if old is not None:
-            del self._seats[old, key.robot][key]
-            if not self._seats[old, key.robot]:
-                del self._seats[old, key.robot]
+            del self._seats[old, unit][key]
+            if not self._seats[old, unit]:
+                del self._seats[old, unit]
             self._faulty[old].pop(key, None)
             self.counts[old] -= 1
         self.due.discard(key)
-        changed = {(each.placement, key.robot) for each in (before, seat) if each is not None}
+        changed = {(each.placement, unit) for each in (before, seat) if each is not None}
         if before is None or seat is None or before[:2] != seat[:2]:
             self.restamped |= changed
             for each in changed:
@@ -90,7 +90,7 @@ class Seats:
             del self._placements[key]
             return changed
         self._placements[key] = seat.placement
-        self._seats.setdefault((seat.placement, key.robot), {})[key] = seat
+        self._seats.setdefault((seat.placement, unit), {})[key] = seat
         self.counts[seat.placement] += 1
         if seat.due:
             self.due.add(key)

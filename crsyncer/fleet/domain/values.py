@@ -9,10 +9,12 @@ from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.content.selector import Selector
 from crsyncer.core.content.steps import Remove, Set
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.transport.keys import ROOT, at
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.transport.keys import ReplicaKey as ReplicaKey
 from crsyncer.fleet.domain.transport.keys import SourceKey as SourceKey
 from crsyncer.fleet.domain.transport.keys import Target as Target
+from crsyncer.fleet.domain.transport.placed_kind import PlacedKind as PlacedKind
+from crsyncer.fleet.domain.transport.placed_kind import Verdict as Verdict
 
 GROUP = "fleet.crsyncer.cloudrobotics.com"
 API_VERSION = f"{GROUP}/v1alpha1"
@@ -33,14 +35,6 @@ class Strategy(StrEnum):
 
     UPDATE = "Update"
     CREATE_ONLY = "CreateOnly"
-
-
-class Verdict(StrEnum):
-    """Whether the objects of a kind may be placed (F2.3). The reason of `Resolved=False` otherwise."""
-
-    PLACEABLE = "Placeable"
-    NOT_SERVED = "NotServed"
-    NOT_PLACEABLE = "NotPlaceable"
 
 
 class Reason(StrEnum):
@@ -67,42 +61,6 @@ class RobotState(StrEnum):
     DEFERRED = "Deferred"
     WAITING = "Waiting"
     STAMPED = "Stamped"
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedKind:
-    """A kind as an API server of the cloud serves it."""
-
-    resource: str
-    """The full name, such as goals.lab.example.com or configmaps."""
-    group: str
-    plural: str
-    kind: str
-    version: str
-    namespaced: bool
-    has_status: bool = True
-    verdict: Verdict = Verdict.PLACEABLE
-    message: str = ""
-    """Why it is not placeable."""
-    maps_generation: bool = False
-    """Its CRD says `observed-generation: map`."""
-    sensitive: bool = False
-    """Its objects are Secrets: no value of theirs is shown anywhere."""
-    shard: str = ROOT
-
-    @property
-    def name(self) -> str:
-        """The kind of just this API server."""
-        return at(self.shard, self.resource)
-
-    def at_shard(self, shard: str) -> "PlacedKind":
-        """The same as that of a shard beside the root."""
-        return replace(self, shard=shard, message=self.message and f"shard {shard}: {self.message}")
-
-    @property
-    def api_version(self) -> str:
-        """The apiVersion of its objects."""
-        return f"{self.group}/{self.version}" if self.group else self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +189,8 @@ class Placement:
     """The id in the annotation `F/release`."""
     robot_selectors: tuple[Selector, ...] = ()
     robot_names: frozenset[str] = frozenset()
+    shared: bool = False
+    """mode is Shared: the sources themselves go to robots, and `target` means nothing (F10.3)."""
     target: Target = Target.PER_ROBOT
     entries: tuple[Entry, ...] = ()
     templates: tuple[TemplateSource, ...] = ()

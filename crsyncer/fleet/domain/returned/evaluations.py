@@ -37,7 +37,7 @@ from crsyncer.fleet.domain.returned.variables import (
     source_object,
     unpacked,
 )
-from crsyncer.fleet.domain.values import Placement, ReplicaKey, SourceKey
+from crsyncer.fleet.domain.values import Placement, ReplicaKey, SourceKey, Target
 
 
 class Evaluations:
@@ -82,7 +82,7 @@ class Evaluations:
         found = self._outcomes.get(text)
         if found is None or not found.ready_when:
             return None
-        keys = self._fleet.index.keys(text, robots=[robot])
+        keys = self._fleet.index.returned(text, [robot])
         return all((outcome := found.known.get(key)) is not None and outcome.ready for key in keys)
 
     def is_evaluating(self, text: str) -> bool:
@@ -116,11 +116,11 @@ class Evaluations:
         """The results of all collectors that can be used, in their order; None: a replica is not evaluated or seen."""
         found, index = self._outcomes[text], self._fleet.index
         outcomes: list[tuple[str, tuple[RowResult, ...]]] = []
-        for key in index.keys_of(source, text, index.robots_of(text)):
+        for key in index.returned(text, index.robots_of(text), source=source):
             outcome = found.known.get(key)
             if outcome is not None and len(outcome.rows) == len(found.names):
                 outcomes.append((key.robot, outcome.rows))
-            elif key in self._fleet.rows or self._fleet.is_unseen(key):
+            elif self._is_there(key) or self._is_unseen(key):
                 return None
         return [
             combine(collector, [(robot, rows[place]) for robot, rows in outcomes])
@@ -165,7 +165,9 @@ class Evaluations:
             due.add(self._define(text))
         for key in change.keys:
             due.add(self._select(key))
-        for identity in {key.source_id for key in change.keys}:
+        for key in change.returned:
+            due.add(self._select(key, again=True))
+        for identity in {key.source_id for key in change.keys | change.returned}:
             if (source := self._fleet.index.source_of(identity)) is not None:
                 self._look_at(source)
         return due
@@ -175,6 +177,7 @@ class Evaluations:
         for text, found in self._outcomes.items():
             if INVENTORY in found.uses:
                 self._mark(text, found, self._fleet.rows_by_robot.get(robot, ()))
+                self._mark(text, found, self._fleet.statuses.of(robot))
 
     def acked_changed(self, text: str, robot: str) -> None:
         """Whether a robot has applied what a placement has written for it changed."""
@@ -203,20 +206,31 @@ class Evaluations:
         """Evaluate so many replicas that are stale, the oldest first."""
         due = Due()
         for text, key in list(islice(self._stale, most)):
-            found, kept = self._outcomes[text], self._kept.get(key)
-            if found.reads and kept is None:
+            found, kept, shared = self._outcomes[text], self._kept.get(key), self._fleet.statuses.returned(key)
+            if found.reads and kept is None and shared is None:
                 del self._stale[text, key]
                 self.unread.add(key)
                 due.read.add(key)
             else:
-                returned = Returned() if kept is None else unpacked(kept)
+                returned = shared or (Returned() if kept is None else unpacked(kept))
                 due.add(self._evaluate(self._fleet.index.placements[text], found, key, returned))
         return due
 
     def _concerned(self, key: ReplicaKey) -> list[tuple[Placement, Outcomes]]:
         """The placements that select a replica and have expressions."""
-        selecting = self._fleet.index.selecting(key) if self._outcomes and key in self._fleet.rows else ()
+        selecting = self._fleet.index.selecting(key) if self._outcomes and self._is_there(key) else ()
         return [(each, self._outcomes[each.text]) for each in selecting if each.text in self._outcomes]
+
+    def _is_there(self, key: ReplicaKey) -> bool:
+        """Whether there is a replica, or a status that a robot has returned of an object that it shares."""
+        is_own = bool(key.robot) and key in self._fleet.rows
+        return is_own or self._fleet.statuses.has(key)
+
+    def _is_unseen(self, key: ReplicaKey) -> bool:
+        """Whether it is not known if there is one."""
+        if key.target is Target.SHARED:
+            return self._fleet.statuses.are_unseen(key.shard)
+        return self._fleet.is_unseen(key)
 
     def _mark(self, text: str, found: Outcomes, keys: Iterable[ReplicaKey]) -> None:
         self._stale.update(((text, key), None) for key in keys if key in found.known)
@@ -255,19 +269,20 @@ class Evaluations:
         found.collect(self._collectors)
         found.forget(ready=ready, rows=rows)
         due, index = Due(), self._fleet.index
-        self._stale.update(((text, key), None) for key in index.keys(text) if key in self._fleet.rows)
+        keys = index.returned(text, index.robots_of(text))
+        self._stale.update(((text, key), None) for key in keys if self._is_there(key))
         if ready:
             due.ready.update((text, robot) for robot in index.robots_of(text))
         if rows:
             due.combined.update(_objects(text, found, map(source_id, index.sources_of(text))))
         return due
 
-    def _select(self, key: ReplicaKey) -> Due:
-        """Take up which placements select a replica now."""
+    def _select(self, key: ReplicaKey, *, again: bool = False) -> Due:
+        """Take up which placements select a replica now. `again`: it has changed as well."""
         due, concerned = Due(), {placement.text for placement, _ in self._concerned(key)}
         for text, found in self._outcomes.items():
             if text in concerned:
-                if key not in found.known:
+                if again or key not in found.known:
                     self._stale[text, key] = None
                 continue
             self._stale.pop((text, key), None)
@@ -293,7 +308,7 @@ class Evaluations:
             self._objects.pop(source, None)
         elif old is not None and self._object(source, index.placements[users[0][0]])[1] != old[1]:
             for text, found in users:
-                self._mark(text, found, index.keys_of(source, text, index.robots_of(text)))
+                self._mark(text, found, index.returned(text, index.robots_of(text), source=source))
 
     def _object(self, key: SourceKey, placement: Placement) -> tuple[object, str, Json]:
         """A source as expressions see it, with its digest."""

@@ -262,12 +262,12 @@ class Singletons:
         return ""
 
     def _singles(self, source: SourceKey) -> list[Placement]:
-        """The Singleton placements that select a source. A template has no status."""
+        """The Singleton placements that select a source. A template has no status, a Shared source none of a robot."""
         if source.placement:
             return []
         index = self._fleet.index
         found = (index.placements[text] for text in index.placements_of(source))
-        return [each for each in found if each.singleton]
+        return [each for each in found if each.singleton and not each.shared]
 
     def _listing(self, source: SourceKey) -> dict[str, str]:
         """The placements that list a source, with the robot that they name."""

@@ -65,7 +65,6 @@ class PlacementProgress:
         """By N: the robots of which a replica is written once that Decision is stored."""
         self._reports: Counter[Report] = Counter()
         self._states: Counter[RobotState] = Counter()
-        self._replicas = 0
         self._vanished = VanishedReports()
         self._doubted_until: float | None = None
         self.states: dict[str, RobotState] = {}
@@ -119,7 +118,6 @@ class PlacementProgress:
 
     def _count(self, tally: RobotTally, change: int) -> None:
         self._reports[tally.report] += change
-        self._replicas += change * tally.replicas
 
     def _forget(self, robot: str) -> None:
         if self._members.pop(robot, None) is not None:
@@ -253,9 +251,9 @@ class PlacementProgress:
             for robot, member in self._members.items()
         )
 
-    def counts(self) -> dict[str, int]:
+    def counts(self, *, replicas: int) -> dict[str, int]:
         """The counts of the placement's status."""
-        return counts(self._states, self._reports, replicas=self._replicas)
+        return counts(self._states, self._reports, replicas=replicas)
 
     def gated(self) -> bool:
         """Whether a robot reports, so that a rollout waits for it (F8.5)."""

@@ -54,7 +54,7 @@ def sync_state(raw: Json, known: SyncState | None, *, robots_namespace: str, now
     No time is in the future: a robot that writes such a one would be online for ever.
     """
     key, robot, beat = key_of(raw), raw["metadata"]["name"], _fields(raw.get("spec")).get("beat")
-    if not _is_own(raw, robot) or key.namespace not in (robot_namespace(robot), robots_namespace):
+    if not is_of_robot(raw, robot) or key.namespace not in (robot_namespace(robot), robots_namespace):
         return None
     if not isinstance(beat, int) or isinstance(beat, bool):
         return None
@@ -64,7 +64,7 @@ def sync_state(raw: Json, known: SyncState | None, *, robots_namespace: str, now
     return SyncState(uid, beat, min(_beat_time(raw["metadata"]), now), applied)
 
 
-def _is_own(raw: Json, robot: str) -> bool:
+def is_of_robot(raw: Json, robot: str) -> bool:
     """Whether name, label and annotation of an object name one robot (F9.1)."""
     metadata = raw["metadata"]
     label, annotation = (

@@ -157,7 +157,7 @@ def conditions(
         _condition(
             "Resolved",
             unresolved is None,
-            *((unresolved.reason, unresolved.message) if unresolved else ("Resolved", "")),
+            *((unresolved.reason, unresolved.message) if unresolved else ("Resolved", _unused(placement))),
         ),
         _condition("Stamped", not any(unwritten.values()), *_reason(unwritten, "Stamped")),
         _condition("RolledOut", *_rolled_out(placement, counted, gated=gated, gate=gate)),
@@ -176,6 +176,12 @@ def conditions(
         }
         for each in found
     ]
+
+
+def _unused(placement: Placement) -> str:
+    """What a placement that can be followed says in vain."""
+    is_unused = placement.shared and placement.singleton
+    return "mode Shared writes no robot's status to a source: statusReturn has no effect" if is_unused else ""
 
 
 def _rolled_out(

@@ -13,6 +13,8 @@ class Target(StrEnum):
     """In the robot's namespace, by the source's name."""
     SAME = "Same"
     """Beside the source, by the source's and the robot's name."""
+    SHARED = "Shared"
+    """On each other shard, by the source's namespace and name, for all robots there (F10.3)."""
 
 
 class SourceKey(NamedTuple):
@@ -31,7 +33,11 @@ class SourceKey(NamedTuple):
 
 
 class ReplicaKey(NamedTuple):
-    """A source, a robot and a target have one replica on each shard, of which one is the robot's own (F2.4, F10.2)."""
+    """A source, a robot and a target have one replica on each shard, of which one is the robot's own (F2.4, F10.2).
+
+    A copy of a Shared source is for no robot (""). With a robot it means what that robot returns of the source or copy
+    of its shard (F10.3).
+    """
 
     resource: str
     source_id: str
@@ -46,9 +52,19 @@ class ReplicaKey(NamedTuple):
         return at(self.shard, self.resource)
 
     @property
+    def unit(self) -> str:
+        """Whose replica it is: the robot, or /SHARD of a copy that all robots of a shard have."""
+        return self.robot or shard_unit(self.shard)
+
+    @property
     def identity(self) -> tuple[str, str, str, str]:
         """What is the same on each shard."""
         return self.resource, self.source_id, self.robot, self.target
+
+
+def shard_unit(shard: str) -> str:
+    """What the copies on a shard are counted for: no robot has such a name."""
+    return f"/{shard}"
 
 
 def at(shard: str, name: str) -> str:

@@ -62,7 +62,19 @@ class Same:
         return None
 
 
-TRANSPORTS: dict[Target, Transport] = {Target.PER_ROBOT: PerRobot(), Target.SAME: Same()}
+class Shared:
+    """Copies are on each shard beside the root, by the source's namespace and name, and for no single robot (F10.3)."""
+
+    def address(self, source: SourceKey, robot: str, *, namespaced: bool) -> Key:  # noqa: ARG002
+        """The name is the source's."""
+        return Key(source.namespace if namespaced else "", source.name)
+
+    def prepare(self, robot: str, shard: str) -> Request | None:  # noqa: ARG002
+        """Leave the namespace of the source to its users."""
+        return None
+
+
+TRANSPORTS: dict[Target, Transport] = {Target.PER_ROBOT: PerRobot(), Target.SAME: Same(), Target.SHARED: Shared()}
 
 
 def watch(kind: PlacedKind) -> Collection:
@@ -92,11 +104,15 @@ def remove(kind: PlacedKind, row: Row) -> Request:
 
 
 def target_of(raw: Json, resource: str, marks: Marks, robot: str) -> Target | None:
-    """The target by which an object has the name that F3.1 makes of its marks; None: it is no replica (F3.2)."""
+    """The target by which an object has the name that follows from its marks; None: it is no replica (F3.2).
+
+    `robot` is "" for what has no robot's label: only a copy that robots share is that.
+    """
     metadata = raw["metadata"]
     own = Key(metadata.get("namespace") or "", metadata["name"])
     for source, target in _meant(resource, marks, own.namespace):
-        if own == TRANSPORTS[target].address(source, robot, namespaced=bool(own.namespace)):
+        is_meant = (target is Target.SHARED) is not bool(robot)
+        if is_meant and own == TRANSPORTS[target].address(source, robot, namespaced=bool(own.namespace)):
             return target
     return None
 

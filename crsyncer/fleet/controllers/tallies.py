@@ -1,0 +1,54 @@
+"""Adds up what is known of one robot of a placement: its replicas, its report, and what it returns (F6.4, F9)."""
+
+from collections.abc import Iterator
+
+from crsyncer.core.reports.robot_report import applied_digest
+from crsyncer.fleet.controllers.reachable_shards import ReachableShards
+from crsyncer.fleet.controllers.robot_reports import RobotReports
+from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.controllers.status_return import StatusReturn
+from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
+from crsyncer.fleet.domain.seats import Seats
+from crsyncer.fleet.domain.transport.keys import shard_unit
+from crsyncer.fleet.domain.values import Placement, Row
+
+
+class Tallies:
+    """Reads what the other controllers know."""
+
+    def __init__(
+        self, state: FleetState, *, seats: Seats, reports: RobotReports, shards: ReachableShards, returned: StatusReturn
+    ) -> None:
+        self._state = state
+        self._seats = seats
+        self._reports = reports
+        self._shards = shards
+        self._returned = returned
+
+    def rows_of(self, placement: Placement, robot: str) -> Iterator[Row]:
+        """The replicas of a robot that bear a placement's uid, terminating ones aside."""
+        rows = (self._state.fleet.rows[key] for key in self._state.fleet.rows_by_robot.get(robot, ()))
+        return (row for row in rows if row.marks.placement == placement.uid and not row.terminating)
+
+    def tally(self, placement: Placement, robot: str) -> RobotTally:
+        """What is counted for a robot now. One that shares the sources counts as unreported (F10.3)."""
+        fleet = self._state.fleet
+        unit = shard_unit(fleet.index.shard_of(robot)) if placement.shared else robot
+        total = self._seats.total(placement.text, unit)
+        pairs = ((row.uid, row.marks.number) for row in self.rows_of(placement, robot))
+        report, applied = self._reports.of_placement(robot, placement.uid)
+        return RobotTally(
+            replicas=len(fleet.index.sources_of(placement.text)) if placement.shared else total.replicas,
+            due=total.due,
+            errors=total.errors,
+            terminating=total.terminating,
+            stamp=total.stamp,
+            acked=applied is not None and applied == applied_digest(pairs),
+            report=Report.UNREPORTED if placement.shared else report,
+            ready=self._returned.statuses.ready(placement.text, robot),
+            labels=fleet.index.robots[robot].labels,
+            message=total.message,
+            away=self._shards.is_away(robot),
+            unheard=not self._shards.is_heard(robot),
+        )
