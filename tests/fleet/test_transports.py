@@ -143,6 +143,11 @@ def test_F3_1_a_cluster_scoped_replica_is_always_beside_its_source():
     ]
 
 
+def test_F3_1_a_cluster_scoped_replica_is_that_of_target_same():
+    marks, raw = marked(SourceKey(GOALS, "", "dock"), name="dock-r1", namespace="")
+    assert target_of(raw, GOALS, marks, "r1") is Target.SAME
+
+
 @given(NAMES, ROBOTS)
 def test_F3_1_a_long_name_is_cut_and_stays_a_name(name, robot):
     _, made = TRANSPORTS[Target.SAME].address(SourceKey(GOALS, "site", name), robot, namespaced=True)

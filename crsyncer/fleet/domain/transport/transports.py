@@ -111,7 +111,7 @@ def target_of(raw: Json, resource: str, marks: Marks, robot: str) -> Target | No
     metadata = raw["metadata"]
     own = Key(metadata.get("namespace") or "", metadata["name"])
     for source, target in _meant(resource, marks, own.namespace):
-        is_meant = (target is Target.SHARED) is not bool(robot)
+        is_meant = (target is Target.SHARED) is not bool(robot) and (own.namespace or target is not Target.PER_ROBOT)
         if is_meant and own == TRANSPORTS[target].address(source, robot, namespaced=bool(own.namespace)):
             return target
     return None
