@@ -109,7 +109,7 @@ def test_F10_3_what_becomes_of_a_row_depends_on_what_the_own_object_has(record: 
     assert found is delivery
 
 
-STORED = Observation(Gap.ABSENT, Freshness.STORED)
+RESUMED = Observation(Gap.ABSENT, Freshness.RESUMED)
 TOLD = Observation(Gap.ABSENT, Freshness.STORED, "u-1")
 UNSEEN, ABSENT = Observation(Gap.UNSEEN), Observation(Gap.ABSENT)
 ANOTHER = replace(MARKED, uid="u-2")
@@ -126,7 +126,8 @@ NOT_OURS, OF_ANOTHER = (
         (Observation(MARKED), ABSENT, False),
         (Observation(PLAIN), Observation(COPY), True),
         (UNSEEN, ABSENT, False),
-        (STORED, ABSENT, False),
+        (RESUMED, ABSENT, True),
+        (RESUMED, Observation(COPY), False),
         (TOLD, ABSENT, True),
         (ABSENT, Observation(COPY), False),
         (ABSENT, UNSEEN, False),

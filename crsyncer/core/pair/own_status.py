@@ -31,11 +31,14 @@ def receiver(upstream: View, record: Record) -> tuple[View, Record]:
 def is_left(own: OwnStatus, upstream: Observation, downstream: Observation, place: str | None) -> bool:
     """Whether a robot's own object has to go: no status belongs in it any more, or not in its namespace.
 
-    While the deletion of the copy is held, or waits, it stays: upstream's object may come back.
+    While the deletion of the copy is held, or waits, it stays: upstream's object may come back. Without a copy there is
+    no status, so an absence that a resumed watch shows is enough.
     """
     if own.namespace != place:
         return True
-    found, copy = upstream.of(own.upstream_uid), downstream.found
+    found, copy = upstream.found, downstream.found
+    if found is not Gap.ABSENT:
+        found = upstream.of(own.upstream_uid)
     if isinstance(found, View) or found is Gap.UNSEEN:
         return isinstance(found, View) and not found.shared
     if isinstance(copy, View):
