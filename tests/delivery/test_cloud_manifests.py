@@ -163,19 +163,21 @@ def test_C5_C8_what_policies_need_is_printed_with_their_kinds(tmp_path):
     assert "a SyncPolicy names deployments.apps, whose CRD is not there (give it, too)" in unknown.stderr
 
 
-def test_F9_1_of_the_fleets_kinds_a_robot_gets_its_report_and_no_other(tmp_path):
+def test_F9_1_F10_3_of_the_fleets_kinds_a_robot_gets_its_report_and_its_statuses_and_no_other(tmp_path):
     (tmp_path / "fleet.yaml").write_text(crsyncer("fleet", "crds").stdout)
     done = manifests("--robot", "r1", "--crds", tmp_path, "--crds", EXAMPLE)
     assert (done.returncode, done.stderr) == (0, "")
     usual = split(manifests("--robot", "r1", "--crds", EXAMPLE).stdout)
     more = [yaml.safe_load(each) for each in split(done.stdout) if each not in usual]
-    reports = "robotsyncstates.fleet.crsyncer.cloudrobotics.com"
-    assert all(reports in each["metadata"]["name"] for each in more)
-    [role] = [each for each in more if each["kind"] == "ClusterRole"]
-    assert role["rules"] == [
+    own = ("robotsyncstates", "robotobjectstatuses")
+    names = [f"{plural}.fleet.crsyncer.cloudrobotics.com" for plural in own]
+    assert all(any(name in each["metadata"]["name"] for name in names) for each in more)
+    rules = [rule for each in more if each["kind"] == "ClusterRole" for rule in each["rules"]]
+    assert sorted(rules, key=lambda rule: own.index(rule["resources"][0])) == [
         {
             "apiGroups": ["fleet.crsyncer.cloudrobotics.com"],
-            "resources": ["robotsyncstates"],
+            "resources": [plural],
             "verbs": ["list", "watch", "create", "update", "delete"],
         }
+        for plural in own
     ]

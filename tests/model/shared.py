@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import yaml
+
+from crsyncer.cli.fleet.fleet_crds import SCHEMAS
 from crsyncer.core.content.annotations import SHARED
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json
 from tests.model.journal import Request
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
-from tests.model.reporting import crd_of_reports
 from tests.model.shared_judge import OWN_STATUSES
 from tests.model.world import World
 
@@ -18,17 +20,7 @@ PLACEMENT = "11111111-2222-3333-4444-555555555555"
 
 def crd_of_statuses() -> Json:
     """The CRD of RobotObjectStatus."""
-    found = crd_of_reports()
-    found["metadata"]["name"] = OWN_STATUSES
-    kind = "RobotObjectStatus"
-    names = {"plural": "robotobjectstatuses", "singular": "robotobjectstatus", "kind": kind, "listKind": f"{kind}List"}
-    found["spec"]["names"] = names
-    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    text = {"type": "string"}
-    source = {"type": "object", "properties": dict.fromkeys(("group", "resource", "namespace", "name", "uid"), text)}
-    returned = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    spec = {"source": source, "returned": returned, "lastUpdate": {**text, "format": "date-time"}}
-    schema["properties"]["spec"] = {"type": "object", "properties": spec}
+    found: Json = yaml.safe_load((SCHEMAS / "robotobjectstatuses.yaml").read_text())
     return found
 
 

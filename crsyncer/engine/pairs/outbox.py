@@ -238,8 +238,7 @@ class Outbox:
 
     async def look(self) -> None:
         """See whether the robot's own objects are as they were written (S4.8). Raises SyncError."""
-        shares = self._cache.returned or any(each.shared for each in self._cache.views[self._policy.upstream].values())
-        if shares and self._place.namespace is not None:
+        if self._place.namespace is not None and self._own.may_be_there:
             await self._own.look(self._place.namespace)
 
     def distrust(self) -> None:

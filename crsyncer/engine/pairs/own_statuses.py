@@ -83,12 +83,19 @@ class OwnStatuses:
         self._store = store
         self._clock = clock
         self._place = place
+        self._meta_name = f"own-statuses:{policy.resource}"
         self._metadata: dict[Key, Json] = {}
         """The metadata of objects that have others than ours."""
         self._writing: set[Key] = set()
         """Objects whose writes are under way: what a list shows of them may be older."""
         self._looks = 0
         self._looking = asyncio.Lock()
+
+    @property
+    def may_be_there(self) -> bool:
+        """Whether there may be any: one was made once, or an upstream object is shared."""
+        shared = (each.shared for each in self._cache.views[self._policy.upstream].values())
+        return bool(self._store.get_meta(self._meta_name)) or any(shared)
 
     async def write(self, key: Key, upstream_uid: str, value: Any, *, status: str) -> None:
         """Have the object return a status with this digest, or (None) none. Raises SyncError."""
@@ -101,6 +108,7 @@ class OwnStatuses:
             # Recorded before it exists: whatever becomes of the answer, it is deleted once nobody needs it.
             own = OwnStatus(place, upstream_uid)
             self._know(key, upstream_uid, own)
+            self._store.put_meta(self._meta_name, True)
             await self._store.durable()
         if own.uid and not own.resource_version and key not in self._metadata:
             await self.look(place)
