@@ -10,6 +10,7 @@ from tests.model.clock import EPOCH
 from tests.model.plane import GROUP, NAMESPACE
 from tests.model.policies import apply_policy, delete_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, MINE, ROBOTS, Steps, case
+from tests.model.shared import crd_of_statuses, mark
 from tests.model.storage import copied
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -209,6 +210,17 @@ def a_finalizer_blocks_a_deletion(world: World) -> Steps:
     explained = world.order("explain", resource="goals", name="a")
     assert "lab.example.com/wait" in str(explained)
     world.robot.finalize("a")
+    world.pass_time(30)
+
+
+@case("StatusNotReturned", 10, "crsyncer fleet crds prints its CRD")
+def the_cloud_takes_no_robot_object_status(world: World) -> Steps:
+    mark(world)
+    world.robot.set_status("a", {"n": 1})
+    world.pass_time(30)
+    yield
+    world.cloud.apply(crd_of_statuses())
+    world.order("retry", resource="goals.lab.example.com", name="a")
     world.pass_time(30)
 
 
