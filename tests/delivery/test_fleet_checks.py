@@ -179,14 +179,14 @@ def test_F7_a_placement_with_a_bad_expression_is_a_failure():
 
 def test_F10_2_a_shard_answers_serves_the_placed_kinds_and_gives_the_rights():
     goal_rights = {"get": True, "patch": True}
-    seen = ShardSeen(kinds=[KIND], reports=crd(), rights={GOALS: goal_rights})
-    good = by_name(judge_shard("b", seen, reports=crd()))
+    seen = ShardSeen(kinds=[KIND], crds=[crd()], rights={GOALS: goal_rights})
+    good = by_name(judge_shard("b", seen, crds=[crd()]))
     assert {name: each.state for name, each in good.items()} == {
         "shard b": Mark.OK, "crd b/a.b": Mark.OK, f"kind b/{GOALS}": Mark.OK, f"permissions b/{GOALS}": Mark.OK,
     }  # fmt: skip
     missing = replace(KIND, verdict=Verdict.NOT_SERVED, message="it is not served")
-    seen = ShardSeen(kinds=[missing], rights={GOALS: {"get": True, "patch": False}})
-    bad = by_name(judge_shard("b", seen, reports=crd()))
+    seen = ShardSeen(kinds=[missing], crds=[None], rights={GOALS: {"get": True, "patch": False}})
+    bad = by_name(judge_shard("b", seen, crds=[crd()]))
     assert {name: each.message for name, each in bad.items() if each.state is Mark.FAIL} == {
         "crd b/a.b": "is not installed",
         f"kind b/{GOALS}": "NotServed: it is not served",
@@ -201,7 +201,7 @@ def test_F10_2_replicas_on_shards_that_were_not_read_are_not_counted_and_that_is
 
 
 def test_a_shard_that_cannot_be_read_is_one_failure_and_degrades():
-    [check] = judge_shard("b", SyncError("connection refused"), reports=crd())
+    [check] = judge_shard("b", SyncError("connection refused"), crds=[crd()])
     assert (check.state, check.health, check.message) == (
         Mark.FAIL,
         "degraded",

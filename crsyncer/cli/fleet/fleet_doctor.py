@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from crsyncer.ports import Send
 
 _SERVER_SECONDS = 14.0
+_AT_SHARDS = ("robotsyncstates", "robotobjectstatuses")
+"""The files of the fleet's kinds that a shard beside the root has to serve."""
 _AT_ONCE = 16
 """Requests under way at a time."""
 
@@ -141,7 +143,7 @@ async def _fleet(send: "Send", settings: "FleetSettings", shards: "Shards") -> l
     checks = [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest, *judge_labels(index.robots.values(), shards)]
     seen = await asyncio.gather(*(_shard(each, kinds) for each in shards.values()))
     for shard, each in zip(shards, seen, strict=True):
-        checks += judge_shard(shard, each, reports=_shipped("robotsyncstates"))
+        checks += judge_shard(shard, each, crds=[*map(_shipped, _AT_SHARDS)])
     return checks
 
 
@@ -149,7 +151,6 @@ async def _shard(send: "Send | SyncError", kinds: Iterable["PlacedKind"]) -> "Sh
     """A shard beside the root, or why it cannot be read. `kinds` are those that are placed."""
     from crsyncer.cli.fleet.placed_kinds import PlacedKinds, read_crd
     from crsyncer.cli.fleet.shard_checks import ShardSeen
-    from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
     from crsyncer.fleet.rights import shard_rights
 
     if isinstance(send, SyncError):
@@ -158,7 +159,7 @@ async def _shard(send: "Send | SyncError", kinds: Iterable["PlacedKind"]) -> "Sh
     try:
         return ShardSeen(
             kinds=[await there.kind(each.group, each.plural) for each in kinds],
-            reports=await read_crd(send, ROBOT_SYNC_STATES.resource),
+            crds=[await read_crd(send, _shipped(name)["metadata"]["name"]) for name in _AT_SHARDS],
             rights=await _reviews(send, shard_rights(kinds)),
         )
     except SyncError as error:

@@ -94,7 +94,7 @@ def _lines(content: Json) -> list[str]:
         where = "" if each["shard"] == ROOT else f" on shard {each['shard']}"
         lines.append(f"{each['verb']} {each['resource']} {object_name(each)}{where}: of {each['source']}{by}{when}")
     lines += [
-        f"blocked {each['source']} for {each['robot']}: {each['reason']}: {each['message']}"
+        f"blocked {each['source']} for {each['robot'] or 'all robots'}: {each['reason']}: {each['message']}"
         for each in content["blocked"]
     ]
     counts = [count(content["counts"][verb], verb) for verb in content["counts"]]

@@ -26,6 +26,7 @@ from crsyncer.fleet.domain.values import (
     Robot,
     Source,
     Strategy,
+    Target,
     Wanted,
 )
 
@@ -54,7 +55,12 @@ async def replicas_of(objects: Objects, namespace: str, name: str, robot_name: s
         what = "is being deleted" if placement.terminating else f"does not select robot {robot_name}"
         found.notes.append(f"RobotPlacement {placement.text} {what}: there are no replicas")
         return found
-    rivals = [each for each in placements.values() if not each.problem and selects_robot(each, robot)]
+    if placement.shared and robot.shard == ROOT:
+        found.notes.append(f"robot {robot_name} has the sources themselves, which it shares: there are no replicas")
+        return found
+    sound = (each for each in placements.values() if not each.problem)
+    rivals = [each for each in sound if each.shared or selects_robot(each, robot)]
+    owner, target = ("", Target.SHARED) if placement.shared else (robot.name, placement.target)
     try:
         properties = config_map_properties(await objects.properties(robot.name) or {})
     except Undefined as error:
@@ -77,8 +83,8 @@ async def replicas_of(objects: Objects, namespace: str, name: str, robot_name: s
             message = UNSHOWN if kind.sensitive else made.message
             found.failures.append(f"{_named(kind, source)}: {made.reason}: {message}")
             continue
-        where = TRANSPORTS[placement.target].address(source.key, robot.name, namespaced=kind.namespaced)
-        wanted = Wanted(source.key, source_id(source.key), robot.name, placement, there, *where, strategy, made)
+        where = TRANSPORTS[target].address(source.key, owner, namespaced=kind.namespaced)
+        wanted = Wanted(source.key, source_id(source.key), owner, placement, there, *where, strategy, made)
         found.bodies.append(_shown(new_body(wanted, made), kind))
     if not found.bodies and not found.failures and not found.notes:
         found.notes.append(f"RobotPlacement {placement.text} matches no object: there are no replicas")
@@ -87,7 +93,8 @@ async def replicas_of(objects: Objects, namespace: str, name: str, robot_name: s
 
 def _selects(other: Placement, placement: Placement, kind: PlacedKind, source: Source, home: str) -> bool:
     """Whether another placement wants the same replica: of the same source, at the same target (F2.4)."""
-    if source.key.placement or (kind.namespaced and other.target is not placement.target):
+    is_elsewhere = kind.namespaced and other.target is not placement.target and not placement.shared
+    if source.key.placement or is_elsewhere or other.shared is not placement.shared:
         return False
     return entry_for(other, source.key, source.labels, home=home) is not None
 

@@ -1,6 +1,6 @@
 """Judges the facts about a fleet's shards for `fleet doctor`: each becomes a check with a hint where it is not ok."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,20 +23,21 @@ class ShardSeen:
 
     kinds: Iterable[PlacedKind] = ()
     """The placed kinds, as it serves them."""
-    reports: Json | None = None
-    """The CRD of RobotSyncState there; None: there is none."""
+    crds: Sequence[Json | None] = ()
+    """The CRDs of what robots write; None: there is none."""
     rights: Mapping[str, Mapping[str, bool | None]] = field(default_factory=dict)
     """As `judge_rights` takes them."""
 
 
-def judge_shard(shard: str, seen: ShardSeen | SyncError, *, reports: Json) -> Iterator[Check]:
-    """Whether the controller can use a shard; `reports` is the CRD of RobotSyncState as this version has it."""
+def judge_shard(shard: str, seen: ShardSeen | SyncError, *, crds: Sequence[Json]) -> Iterator[Check]:
+    """Whether the controller can use a shard; `crds` are those of what robots write, as this version has them."""
     if isinstance(seen, SyncError):
         message = f"it cannot be read: {seen}"
         yield _check("shard", Mark.FAIL, message, seen.hint or SHARD_HINT, resource=shard, health="degraded")
         return
     yield _check("shard", Mark.OK, "answers", resource=shard)
-    yield _at(shard, judge_crd(reports, seen.reports))
+    for shipped, stored in zip(crds, seen.crds, strict=True):
+        yield _at(shard, judge_crd(shipped, stored))
     for kind in seen.kinds:
         check = partial(_check, "kind", resource=at(shard, kind.resource))
         if kind.verdict is Verdict.PLACEABLE:

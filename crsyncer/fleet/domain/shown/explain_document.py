@@ -13,7 +13,9 @@ from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import OfPlacement
 from crsyncer.fleet.domain.shown.fleet_reasons import items
 from crsyncer.fleet.domain.shown.planning import Place, planned, taken_places
+from crsyncer.fleet.domain.shown.shared_source import shared_source
 from crsyncer.fleet.domain.shown.turns import Turns
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -91,13 +93,18 @@ def fleet_explain(
     """
     selected = robot.name in fleet.index.robots_of(placement.text)
     keys = set(fleet.index.keys(placement.text, robots=[robot.name])) if selected else set()
-    rows = fleet.rows_by_robot.get(robot.name, ())
+    owner, shard = "" if placement.shared else robot.name, fleet.index.shard_of(robot.name)
+    rows = fleet.rows_by_robot.get(owner, ())
     keys |= {key for key in rows if fleet.rows[key].marks.placement == placement.uid}
-    errors = {each.get("source"): each for each in items(placement.status, "errors") if each.get("robot") == robot.name}
+    if placement.shared:
+        keys = {key for key in keys if key.shard == shard}
+    errors = {each.get("source"): each for each in items(placement.status, "errors") if each.get("robot") == owner}
     taken = taken_places(fleet)
     found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors, taken=taken)) for key in keys]
     for each in found:
         each["acked"] = robot.acked if each["written"] is not None else None
+    if placement.shared and selected and shard == ROOT:
+        found += [shared_source(fleet, source) for source in fleet.index.sources_of(placement.text)]
     return {
         "schema": SCHEMA,
         "placement": {"namespace": placement.namespace, "name": placement.name, "uid": placement.uid},
@@ -220,7 +227,7 @@ def _unwanted(fleet: Fleet, key: ReplicaKey, row: Row, plan: object) -> _Why:
         return _Why("blocked", str(Reason.OTHER_SHARD), "F10.2", f"{message}; crsyncer door split moves robots")
     why = (
         ("RobotGone", f"there is no Robot {key.robot}")
-        if key.robot not in index.robots
+        if key.robot and key.robot not in index.robots
         else ("NotSelected", "no placement selects its source for this robot")
     )
     if row.terminating:

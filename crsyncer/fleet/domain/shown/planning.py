@@ -95,7 +95,9 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
                 verb = "delete"
             case Blocked(reason, message):
                 source, _, _, _ = _names(fleet, key)
-                blocked.append({"robot": key.robot, "source": source, "reason": str(reason), "message": message})
+                blocked.append(
+                    {"robot": key.robot or None, "source": source, "reason": str(reason), "message": message}
+                )
                 continue
             case _:
                 assert_never(what)
@@ -110,7 +112,7 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
                 "shard": key.shard,
                 "namespace": namespace,
                 "name": name,
-                "robot": key.robot,
+                "robot": key.robot or None,
             }
             | {"source": source, "placement": placement, "when": when}
         )
@@ -119,7 +121,7 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
         "schema": SCHEMA,
         "writes": sorted(writes, key=lambda each: (each["resource"], each["namespace"], each["name"])),
         "counts": {verb: counted[verb] for verb in _VERBS},
-        "blocked": sorted(blocked, key=lambda each: (each["robot"], each["source"])),
+        "blocked": sorted(blocked, key=lambda each: (each["robot"] or "", each["source"])),
     }
 
 
