@@ -11,7 +11,9 @@ import yaml
 
 from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
 from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD, Resource
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api, ApiError
 from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
@@ -40,6 +42,18 @@ async def fleet_api(cloud_api: Api) -> AsyncIterator[Api]:
         yield cloud_api
     finally:
         await cloud_api.remove_crds(*FLEET_CRDS.values())
+
+
+@pytest.fixture
+def plane_b(running_sandbox: Sandbox, tmp_path: Path):
+    """An API server of the test's own."""
+    programs = running_sandbox.programs
+    plane = Plane("b", tmp_path / "plane-b", apiserver=programs.kube_apiserver, datastore=programs.etcd)
+    plane.start()
+    try:
+        yield plane
+    finally:
+        plane.stop(graceful=False)
 
 
 @pytest.fixture

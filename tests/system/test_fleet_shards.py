@@ -14,7 +14,6 @@ from crsyncer.fleet.domain.values import PlacedKind
 from crsyncer.fleet.rights import shard_rights
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
-from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
 from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd, eventually
@@ -33,18 +32,6 @@ async def bed(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str):
         yield bed
     finally:
         await bed.stop()
-
-
-@pytest.fixture
-def plane_b(running_sandbox: Sandbox, tmp_path: Path):
-    """An API server of the test's own."""
-    programs = running_sandbox.programs
-    plane = Plane("b", tmp_path / "plane-b", apiserver=programs.kube_apiserver, datastore=programs.etcd)
-    plane.start()
-    try:
-        yield plane
-    finally:
-        plane.stop(graceful=False)
 
 
 def rules(goals: Resource) -> list[Any]:
