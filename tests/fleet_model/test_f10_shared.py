@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from crsyncer.ports import Reply
 from tests.fleet_model import oracle
 from tests.fleet_model.oracle import ROBOT_LABEL, SHARED
 from tests.fleet_model.sharded import GOALS, Sharded, sharded
+from tests.model.answers import FORBIDDEN
 from tests.model.plane import GROUP, Plane
 
 NEW, OLD = {"x": 2}, {"x": 1}
@@ -175,6 +177,38 @@ def test_F10_3_F5_3_the_finalizer_waits_for_marks_and_for_copies_on_each_shard()
         assert fleet.world.stored("robotplacements.fleet.crsyncer.cloudrobotics.com") == {}
 
 
+def test_F10_3_F5_3_the_finalizer_waits_for_a_mark_that_cannot_be_removed() -> None:
+    with shared() as fleet:
+        fleet.world.inject(FORBIDDEN, verb="patch", part="/goals/dock", times=1)
+        fleet.world.unplace()
+        fleet.world.pass_time(120)
+        assert fleet["b"].specs() == fleet["c"].specs() == {}
+        assert fleet.world.placement()["metadata"]["finalizers"]
+        [error] = fleet.world.status()["errors"]
+        assert (error["source"], error["reason"]) == ("default/dock", "Refused")
+        fleet.world.pass_time(3600)
+        assert mark(fleet) is None
+        assert fleet.world.stored("robotplacements.fleet.crsyncer.cloudrobotics.com") == {}
+
+
+def test_F10_3_S8_a_restored_shard_gets_its_copies_again_and_what_it_brings_back_is_held() -> None:
+    with shared() as fleet:
+        empty = fleet["b"].cloud.snapshot()
+        fleet.world.source("lift")
+        fleet.agree()
+        full = fleet["b"].cloud.snapshot()
+        fleet["b"].cloud.restore(empty)
+        fleet.agree()
+        assert set(fleet["b"].specs()) == {"default/dock", "default/lift"}
+        fleet.world.cloud.delete("lift")
+        fleet.agree()
+        fleet["b"].cloud.restore(full)
+        fleet.world.pass_time(200)
+        assert fleet.world.holds() == {"Restored": 1}
+        assert set(fleet["b"].specs()) == {"default/dock", "default/lift"}
+        assert set(fleet["c"].specs()) == {"default/dock"}
+
+
 def test_F10_3_F2_4_the_next_placement_takes_over_by_one_write_for_each_object() -> None:
     with shared() as fleet:
         fleet.world.pass_time(5)
@@ -227,9 +261,41 @@ def test_F2_3_each_kind_is_placed_in_its_own_mode_alone() -> None:
 def test_F10_3_F6_2_no_status_lands_on_a_source_and_the_condition_says_so() -> None:
     with shared(statusReturn="Singleton", robotSelectors=[], robotNames=["rb"]) as fleet:
         returned(fleet, "rb", {"phase": "Ready"})
+        for name in "bc":  # an agent that does not know the mark
+            fleet[name].cloud.set_status("dock", {"phase": "Ready"}, namespace="default")
         fleet.world.settle()
         source = fleet.world.cloud.get("dock", namespace="default")
         assert source is not None
         assert "status" not in source
         [message] = [each["message"] for each in fleet.world.status()["conditions"] if each["type"] == "Resolved"]
         assert "statusReturn has no effect" in message
+
+
+def test_F10_3_without_other_shards_a_source_is_marked_and_let_go() -> None:
+    with sharded(shards=(), filtered=None, mode="Shared") as fleet:
+        fleet.world.settle()
+        assert mark(fleet)
+        assert [each.verb for each in fleet.world.written(resource=GOALS)] == ["patch"]
+        began = fleet.world.clock.now
+        fleet.world.cloud.set("dock", spec=NEW)
+        fleet.world.settle()
+        assert fleet.world.written(began, resource=GOALS) == []
+        fleet.world.unplace()
+        fleet.world.settle()
+        assert mark(fleet) is None
+        assert fleet.world.stored("robotplacements.fleet.crsyncer.cloudrobotics.com") == {}
+
+
+def test_F10_3_a_source_that_cannot_be_marked_stops_no_other() -> None:
+    with shared() as fleet:
+        fleet.world.source("lift")
+        answer = Reply(500, {"kind": "Status", "code": 500, "message": "a webhook is broken"})
+        fleet.world.inject(answer, verb="patch", part="/goals/lift", times=3)
+        fleet.world.source("other")
+        fleet.world.pass_time(60)
+        assert mark(fleet, "other")
+        assert fleet["b"].specs().keys() == {"default/dock", "default/lift", "default/other"}
+        fleet.agree()
+        fleet.world.pass_time(120)
+        assert mark(fleet, "lift")
+        assert fleet.world.status()["errors"] == []

@@ -295,8 +295,14 @@ class Inputs:
         return informer
 
     def _rewound(self, name: str, how: Rewind) -> None:
-        """The shard went back, or is another one: what is missing until all is listed again is held (F5.2, S8)."""
-        if how is not Rewind.REBOOTED:
+        """The shard went back, or is another one: what is missing until all is listed again is held (F5.2, S8).
+
+        A collection that is not served shows nothing, before and after: nothing waits for its list.
+        """
+        watched = self._watched.get(name)
+        informer = None if watched is None else watched.informer
+        is_missing = informer is not None and informer.listwatch.phase is Phase.MISSING
+        if how is not Rewind.REBOOTED and not is_missing:
             self._unlisted.add(name)
             self.intake.rewound(name, self.shard)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crsyncer.core.model import Key
-from crsyncer.errors import Conflict, Never, NotAllowed
+from crsyncer.errors import Conflict, Never, NotAllowed, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain.rollout.robot_states import Fault
@@ -13,10 +13,16 @@ from crsyncer.fleet.domain.values import Patch, Placement, Reason, SourceKey
 
 _REFUSED_SECONDS = 3600.0
 """What the server refuses is tried again after so long (section 7)."""
+_UNSURE_SECONDS = 30.0
+"""The same of what the server has not answered, or not for this object."""
+_SEEN_SECONDS = 1.0
+"""How often it is looked whether the watch has shown what was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
+    placement: str
+    """The uid of the one that writes the mark, or removes it."""
     fault: Fault
     until: float
 
@@ -28,40 +34,52 @@ class SourceMarks:
         self._state = state
         self._own = OwnObjects(state)
         self._refused: dict[SourceKey, _Refusal] = {}
+        self._sent: dict[SourceKey, str] = {}
+        """The version of a source over which its mark was written, until that is seen."""
 
     def faults(self, placement: Placement) -> list[Fault]:
-        """The sources of a placement whose marks the server refuses."""
-        sources = self._state.fleet.index.sources_of(placement.text) if self._refused else ()
-        return [self._refused[each].fault for each in sources if each in self._refused]
+        """The marks of a placement that the server refuses."""
+        return [each.fault for each in self._refused.values() if each.placement == placement.uid]
 
     def are_left(self, placement: Placement) -> bool:
         """Whether a source has the mark of a placement, whose finalizer waits for that."""
         return any(True for _ in left_marks(self._state.fleet, placement))
 
-    async def write(self, placement: Placement) -> None:
-        """Write the marks that are due of a placement's sources, and of those that were. Raises SyncError."""
-        fleet = self._state.fleet
+    async def write(self, placement: Placement) -> float | None:
+        """Write the marks that are due of a placement's sources, and of those that were.
+
+        When to come again, in event loop time: until each mark is seen as it was written. Raises SyncError.
+        """
+        fleet, times = self._state.fleet, list[float]()
         if not placement.shared:
-            return
+            return None
         for key in sorted({*fleet.index.sources_of(placement.text), *left_marks(fleet, placement)}):
             plan = decide_mark(fleet, key)
             if not isinstance(plan, Patch):
                 self._refused.pop(key, None)
+                self._sent.pop(key, None)
                 continue
-            refusal = self._refused.get(key)
-            if refusal is None or self._state.now >= refusal.until:
-                await self._send(key, plan)
+            refusal, version = self._refused.get(key), fleet.index.sources[key].body["metadata"]["resourceVersion"]
+            is_new = self._sent.get(key) != version if refusal is None else self._state.now >= refusal.until
+            if is_new:
+                await self._send(key, plan, placement)
+                self._sent[key] = version
+            times.append(refusal.until if (refusal := self._refused.get(key)) else self._state.now + _SEEN_SECONDS)
+        return min(times, default=None)
 
-    async def _send(self, key: SourceKey, plan: Patch) -> None:
+    async def _send(self, key: SourceKey, plan: Patch, placement: Placement) -> None:
+        self._refused.pop(key, None)
         kind = self._state.fleet.index.kinds[key.resource]
         call = apply(kind, plan, Key(key.namespace, key.name)).call
         try:
             await self._own.send(key.resource, call)
         except Conflict:
             return  # it has changed, which the watch shows
-        except (Never, NotAllowed) as error:
-            if isinstance(error, NotAllowed) and error.status == 401:
-                raise
+        except (Never, NotAllowed, Unsure) as error:
+            is_answered = isinstance(error, Never) or (isinstance(error, NotAllowed) and error.status != 401)
             said = "the server refuses the mark" if kind.sensitive else str(error)
-            fault = Fault("", key.text, Reason.REFUSED, f"it cannot be marked as shared: {said}")
-            self._refused[key] = _Refusal(fault, self._state.now + _REFUSED_SECONDS)
+            fault = Fault("", key.text, Reason.REFUSED, f"its mark as shared cannot be written: {said}")
+            wait = _REFUSED_SECONDS if is_answered else _UNSURE_SECONDS
+            self._refused[key] = _Refusal(placement.uid, fault, self._state.now + wait)
+            if not is_answered:
+                raise  # all else of the placement goes on in the next try, without this source

@@ -229,7 +229,8 @@ class Placements:
         is_used = bool(desk.robots) or placement.shared or self._state.fleet.bound[placement.uid] > 0
         if is_used and not placement.terminating and not placement.finalized:
             await self._finalize(placement)
-        await self._marks.write(placement)
+        if (again := await self._marks.write(placement)) is not None:
+            self._dispatcher.at(_job(placement.text), again)
         if placement.release:
             await self._release(placement)
         if not unlisted or placement.rollout is None:
