@@ -3,8 +3,6 @@
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.index import Index
-from crsyncer.fleet.domain.losses import Losses
-from crsyncer.fleet.domain.returned.singletons import Singletons
 from crsyncer.fleet.domain.shared import source_marks
 from crsyncer.fleet.domain.shared.robot_statuses import RobotStatuses
 from tests.model.mutant import Mutant
@@ -14,18 +12,12 @@ MUTANTS = (
     Mutant("a status of another object counts", RobotStatuses._counting,
            "latest.uid == self._shared_object(key)[0]", "True",
            noticed_by="F10_3_only_a_status_of_the_very_object_that_a_robot_has_counts"),
-    Mutant("a robot's status lands on a source", Singletons._singles,
-           " and not each.shared", "",
-           noticed_by="F10_3_F6_2_no_status_lands_on_a_source"),
     Mutant("a placement goes and leaves its marks", Placements._finish,
            " or self._marks.are_left(placement)", "",
            noticed_by="F10_3_F5_3_the_finalizer_waits_for_a_mark_that_cannot_be_removed"),
     Mutant("a mark of a placement that nobody knows is removed", source_marks.decide_mark,
            "owner is None or marked", "not marked or marked",
            noticed_by="F10_3_a_source_is_marked_while_a_placement_shares_it"),
-    Mutant("lost Robots hold copies", Losses._units,
-           "if not key.robot:", "if False:",
-           noticed_by="F5_2_robots_that_are_lost_hold_no_copy"),
     Mutant("one shard's copy is enough", Fleet.misplaced,
            "if key.robot else ()", "",
            noticed_by="F10_3_a_copy_on_another_shard_is_no_reason_not_to_make_one"),
