@@ -1,5 +1,6 @@
 """`crsyncer fleet render` from files: the objects of a placement for a robot, and what is said of those that fail."""
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -125,6 +126,27 @@ def test_the_yaml_is_for_kubectl(tmp_path, render):
     assert (first["kind"], second["kind"], second["apiVersion"]) == ("ConfigMap", "Goal", "lab.example.com/v2")
     named = crsyncer("fleet", "render", "nav", "--robot", "r1", "-f", tmp_path / "objects.yaml", "-o", "name")
     assert named.stdout.splitlines() == ["configmap/robot-r1/nav", "goal/robot-r1/t"]
+
+
+def test_F10_3_in_mode_shared_a_robot_has_the_copy_of_its_shard_or_the_source_itself(render):
+    unfiltered = copy.deepcopy(CRD)
+    del unfiltered["metadata"]["annotations"]["cr-syncer.cloudrobotics.com/filter-by-robot-name"]
+    goals = {"group": "lab.example.com", "resource": "goals", "names": ["hall"]}
+    goal = {"apiVersion": "lab.example.com/v2", "kind": "Goal", "metadata": {"name": "hall"}, "spec": {"x": 1}}
+    asked = placement(resources=[goals], mode="Shared", robotSelectors=[{}])
+    at_b = copy.deepcopy(ROBOT)
+    at_b["metadata"]["labels"]["fleet.crsyncer.cloudrobotics.com/shard"] = "b"
+    [made_for_b], _ = render(asked, goal, at_b, unfiltered)
+    metadata = made_for_b["metadata"]
+    assert (metadata["namespace"], metadata["name"], made_for_b["spec"]) == ("default", "hall", {"x": 1})
+    assert list(metadata["labels"]) == ["crsyncer.cloudrobotics.com/source"]
+    assert "crsyncer.cloudrobotics.com/shared" in metadata["annotations"]
+    nothing, said = render(asked, goal, ROBOT, unfiltered)
+    assert (nothing, "robot r1 has the sources themselves" in said) == ([], True)
+    _, said = render(asked, goal, at_b, CRD, code=1)
+    assert "NotPlaceable: goals.lab.example.com is filtered by robot name; mode Shared needs a kind that is not" in said
+    _, said = render({**asked, "spec": {**asked["spec"], "mode": "Replica"}}, goal, ROBOT, unfiltered, code=1)
+    assert "filter-by-robot-name false; needed: cloud, true" in said
 
 
 def test_F2_3_no_value_of_a_secret_is_shown(render):
