@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.fleet.domain import resolution
+from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.read_objects import placement_of
 from crsyncer.fleet.domain.rollout.robot_states import Unresolved
 from crsyncer.fleet.domain.values import Reason, Verdict
-from tests.fleet.made import GOALS, KIND, placement, raw_placement, raw_robot, ready_fleet
+from tests.fleet.made import GOALS, KIND, key, placement, raw_placement, raw_robot, ready_fleet
 
 TEMPLATES = [{"name": "t", "group": "lab.example.com", "resource": "maps", "object": {"spec": {}}}]
 
@@ -41,6 +44,58 @@ def test_F2_2_a_cluster_scoped_kind_is_placed_from_the_controllers_namespace():
 def test_F2_3_a_kind_that_nobody_knows_is_not_served():
     found = resolution.unresolved(ready_fleet(), placement(templates=TEMPLATES), home="default")
     assert found == Unresolved("NotServed", "the cloud does not serve maps.lab.example.com")
+
+
+AT_B = KIND.at_shard("b")
+REFUSED = replace(KIND, verdict=Verdict.NOT_PLACEABLE, message="m").at_shard("b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        (None, None),
+        (AT_B, None),
+        (replace(AT_B, verdict=Verdict.NOT_SERVED, message="why"), Unresolved("NotServed", "why")),
+        (REFUSED, Unresolved("NotPlaceable", "shard b: m")),
+        (replace(KIND, shared=True, message="m").at_shard("b"), Unresolved("NotPlaceable", "shard b: m")),
+        (
+            replace(AT_B, namespaced=False),
+            Unresolved("NotPlaceable", f"shard b: {GOALS} is cluster-scoped there, which it is not at the root"),
+        ),
+    ],
+)
+def test_F2_3_a_kind_that_the_shard_of_a_robot_does_not_serve_alike_is_told(kind, found):
+    placed = raw_placement(robotSelectors=[{}])
+    fleet = Fleet(home="default", shards=["root", "b"])
+    for each in (KIND, kind):
+        if each is not None:
+            fleet.kind_shown(each)
+    fleet.placement_shown(placed)
+    assert resolution.unresolved(fleet, placement_of(placed), home="default") is None
+    fleet.robot_shown(raw_robot("r1", **{SHARD_LABEL: "b"}))
+    assert resolution.unresolved(fleet, placement_of(placed), home="default") == found
+    assert resolution.lacks_kind(fleet, "b", placement_of(placed)) is (found is not None)
+
+
+def test_F10_3_a_kind_that_is_filtered_on_any_shard_is_told_of_a_shared_placement():
+    placed = raw_placement(mode="Shared")
+    fleet = Fleet(home="default", shards=["root", "b"])
+    fleet.kind_shown(replace(KIND, shared=True))
+    fleet.kind_shown(AT_B)
+    fleet.placement_shown(placed)
+    found = resolution.unresolved(fleet, placement_of(placed), home="default")
+    assert found is not None
+    assert found.message.startswith(f"{GOALS} on shard b is filtered by robot name")
+
+
+def test_F2_3_of_a_cluster_scoped_kind_that_is_namespaced_on_a_shard_nothing_is_written_there():
+    fleet = Fleet(home="site", shards=["root", "b"])
+    fleet.kind_shown(replace(KIND, namespaced=False))
+    fleet.kind_shown(AT_B)
+    found = fleet.index.kind_of(key("r1")._replace(shard="b"))
+    assert found is not None
+    assert found.verdict is Verdict.NOT_PLACEABLE
+    assert found.message == f"shard b: {GOALS} is namespaced there, which it is not at the root"
 
 
 def test_a_placement_that_cannot_be_read_says_why():

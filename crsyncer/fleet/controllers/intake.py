@@ -181,11 +181,13 @@ class Intake:
     def kind_shown(self, kind: PlacedKind) -> None:
         """A kind is as the cloud shows it."""
         self.take(self._state.fleet.kind_shown(kind))
+        self._placements.shard_changed(kind.shard)
 
     def kind_gone(self, name: str) -> None:
         """The CRD of a kind is gone, and its objects with it."""
         self._state.losses.unlisted(name)
         self.take(self._state.fleet.kind_gone(name))
+        self._placements.shard_changed(split(name)[0])
 
     def unlisted(self, name: str) -> None:
         """A kind is about to be listed from the beginning: until then nothing of it is written."""

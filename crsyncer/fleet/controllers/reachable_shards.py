@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from crsyncer.fleet.controllers.alive import REPORTS, Liveness
 from crsyncer.fleet.controllers.robot_reports import RobotReports
 from crsyncer.fleet.controllers.state import FleetState
-from crsyncer.fleet.domain.resolution import unlisted_at
+from crsyncer.fleet.domain.resolution import lacks_kind, unlisted_at
 from crsyncer.fleet.domain.transport.keys import ROOT, at
+from crsyncer.fleet.domain.values import Placement
 
 
 class ReachableShards:
@@ -16,6 +17,11 @@ class ReachableShards:
         self._state = state
         self._reports = reports
         self._liveness = liveness
+
+    def is_closed(self, robot: str, placement: Placement) -> bool:
+        """Whether no replica of a placement can be begun for a robot: its shard is away, or lacks one of the kinds."""
+        shard = self._state.fleet.index.shard_of(robot)
+        return shard != ROOT and (self.is_away(robot) or lacks_kind(self._state.fleet, shard, placement))
 
     def is_away(self, robot: str) -> bool:
         """Whether a robot's shard, other than the root, cannot be seen. A shard that nobody knows is another fault."""

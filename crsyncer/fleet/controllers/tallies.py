@@ -49,6 +49,6 @@ class Tallies:
             ready=self._returned.statuses.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
             message=total.message,
-            away=self._shards.is_away(robot),
+            away=self._shards.is_closed(robot, placement),
             unheard=not self._shards.is_heard(robot),
         )

@@ -8,7 +8,7 @@ from crsyncer.core.model import Key
 from crsyncer.fleet.domain.names import is_robot_name, source_id
 from crsyncer.fleet.domain.read_objects import template_source
 from crsyncer.fleet.domain.selection import entry_for, governing, selects_robot
-from crsyncer.fleet.domain.transport.keys import ROOT, split
+from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
@@ -137,9 +137,21 @@ class Index:
         home = self.kinds.get(key.resource)
         if home is None or key.shard == ROOT:
             return home
+        if (found := self.kind_at(key.shard, key.resource)) is not None:
+            return found
         message = f"shard {key.shard} does not serve {key.resource}, or was not asked yet"
-        unknown = replace(home, shard=key.shard, verdict=Verdict.NOT_SERVED, version="", message=message)
-        return self.kinds.get(key.kind, unknown)
+        return replace(home, shard=key.shard, verdict=Verdict.NOT_SERVED, version="", message=message)
+
+    def kind_at(self, shard: str, resource: str) -> PlacedKind | None:
+        """A kind as a shard beside the root serves it: it must have the same scope. None: it is not known."""
+        home, found = self.kinds.get(resource), self.kinds.get(at(shard, resource))
+        if home is None or found is None or found.verdict is not Verdict.PLACEABLE:
+            return found
+        if found.namespaced is home.namespaced:
+            return found
+        scope = "namespaced" if found.namespaced else "cluster-scoped"
+        message = f"shard {shard}: {resource} is {scope} there, which it is not at the root"
+        return replace(found, verdict=Verdict.NOT_PLACEABLE, message=message)
 
     def source_of(self, found: str) -> SourceKey | None:
         """The selected source of that SOURCEID."""

@@ -70,6 +70,23 @@ def _kind_problem(fleet: Fleet, placement: Placement, name: str, *, home: str) -
     elif not kind.namespaced and placement.namespace != home:
         allowed = f"only placements in {home} may select cluster-scoped objects"
         yield Unresolved("NotAllowed", f"{name} is cluster-scoped; {allowed}")
+    elif len(fleet.shards) > 1:
+        robots = fleet.index.robots_of(placement.text)
+        shards = fleet.shards if placement.shared else {fleet.index.shard_of(robot) for robot in robots}
+        for shard in sorted(shards - {ROOT}):
+            yield from _problem_at(fleet, shard, placement, name)
+
+
+def _problem_at(fleet: Fleet, shard: str, placement: Placement, name: str) -> Iterator[Unresolved]:
+    """Why the objects of a kind are not placed on a shard beside the root, of which that is known: the others go on."""
+    kind = fleet.index.kind_at(shard, name)
+    if kind is not None and (found := kind.problem_for(shared=placement.shared)) is not None:
+        yield Unresolved(*found)
+
+
+def lacks_kind(fleet: Fleet, shard: str, placement: Placement) -> bool:
+    """Whether a kind that a placement names may not be placed on a shard beside the root, as far as that is known."""
+    return any(True for name in placement.kinds for _ in _problem_at(fleet, shard, placement, name))
 
 
 def not_listed(kinds: list[str]) -> Unresolved:
