@@ -67,13 +67,18 @@ async def checked(bed: FleetBed, *words: str) -> dict[tuple[str, str], Json]:
     return {(each["name"], each["resource"] or ""): each for each in checks}
 
 
+def resolved(status: Json) -> str:
+    """What the condition Resolved complains of; empty: nothing."""
+    found = [each for each in status.get("conditions") or () if each["type"] == "Resolved"]
+    return next(("" if each["status"] == "True" else str(each["message"]) for each in found), "not known yet")
+
+
 async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_killed_stops_no_other(
     bed: FleetBed, plane_b: Plane, robot: Plane, robot_api: Api, group: str, tmp_path: Path
 ):
     async with Api(plane_b.server, ca_file=plane_b.ca_file, token=plane_b.admin_token) as api_b:
         kind = crd(group, filtered="true")
         on_b = FleetBed(api_b, plane_b, tmp_path, group, await api_b.apply_crd(kind))
-        on_c = FleetBed(robot_api, robot, tmp_path, group, await robot_api.apply_crd(kind))
         for api in (api_b, robot_api):
             await api.apply_crd(REPORTS)
         try:
@@ -90,7 +95,13 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
             bed.start("fleet", "--shard", files[0], "--shard", files[1])
             await bed.until_specs(r0={"speed": 1})
             await on_b.until_specs(rb={"speed": 1})
+            await bed.until_status(
+                lambda status: resolved(status) == f"shard c: the cloud does not serve goals.{group}"
+            )
+            assert (await checked(bed, "--shard", files[1]))["kind", f"c/goals.{group}"]["state"] == "fail"
+            on_c = FleetBed(robot_api, robot, tmp_path, group, await robot_api.apply_crd(kind))
             await on_c.until_specs(rc={"speed": 1})
+            await bed.until_status(lambda status: resolved(status) == "")
             old = (await on_b.replicas())["robot-rb/dock"]["metadata"]["uid"]
 
             marks = {"labels": {ROBOT_LABEL: "rb"}, "annotations": {ROBOT: "rb"}}
