@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 import logging
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import assert_never, cast
@@ -62,7 +62,7 @@ class Replicas:
         self._totals_changed = totals_changed
         self._ask = ask
         self._writer = ReplicaWriter(state, answers=answers)
-        self._dirty: dict[ReplicaKey, None] = {}
+        self._dirty: OrderedDict[ReplicaKey, None] = OrderedDict()
         self._wake = asyncio.Event()
         self._gated: dict[tuple[str, str], set[ReplicaKey]] = defaultdict(set)
         """By placement and robot: what waits until it may be written."""
@@ -107,8 +107,7 @@ class Replicas:
         while True:
             until = loop.time() + _SLICE_SECONDS
             while self._dirty and loop.time() < until:
-                key = next(iter(self._dirty))
-                del self._dirty[key]
+                key, _ = self._dirty.popitem(last=False)
                 self._look(key)
             if self._dirty:
                 await asyncio.sleep(0)
