@@ -9,7 +9,7 @@ from tests.model.mutant import Mutant
 # fmt: off
 MUTANTS = (
     Mutant("a kind alone must be listed", Fleet.is_ready,
-           "self.listed.issuperset(Input) and ", "",
+           "self.listed >= ALL_INPUTS and ", "",
            noticed_by="F1_1_a_loss_waits_while_something_is_not_listed"),
     Mutant("a replica is made before its kind is listed", replica_plan.decide_replica,
            "if not listed:", "if False:",

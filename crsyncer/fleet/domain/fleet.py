@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
-from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.change import ALL_INPUTS, Change, Input
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.names import SOURCE, source_id
 from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
@@ -62,7 +62,7 @@ class Fleet:
 
     def is_ready(self, kind: str) -> bool:
         """Whether all is listed that a decision about a replica of that kind depends on: its sources, too (F1.1)."""
-        return self.listed.issuperset(Input) and {kind, split(kind)[1]} <= self.listed
+        return self.listed >= ALL_INPUTS and kind in self.listed and split(kind)[1] in self.listed
 
     def is_known(self, key: ReplicaKey) -> bool:
         """Whether a look at a replica says something. On a shard that cannot be listed it is due, and not written."""

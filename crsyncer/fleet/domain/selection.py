@@ -17,7 +17,7 @@ def selects_robot(placement: Placement, robot: Robot) -> bool:
 
 def unknown_robots(placement: Placement, robots: Mapping[str, Robot]) -> list[str]:
     """The names in `robotNames` of which there is no Robot, sorted."""
-    return sorted(placement.robot_names - robots.keys())
+    return sorted(name for name in placement.robot_names if name not in robots)
 
 
 def may_be_source(raw: Json) -> bool:
