@@ -1,5 +1,6 @@
 """What is counted of connections to API servers, whoever has them: requests, bytes, lists, watches."""
 
+from functools import cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
@@ -19,7 +20,10 @@ class Family:
 
     def make(self, type_: Any, name: str, help_: str, labels: str = "", **options: Any) -> Any:
         """A metric of a type of prometheus_client; `labels` are separated by blanks."""
-        return type_(name, help_, labels.split(), namespace=self._prefix, registry=self._registry, **options)
+        made = type_(name, help_, labels.split(), namespace=self._prefix, registry=self._registry, **options)
+        if type_ is Counter:  # it is never cleared, so that a child stays; each write and each event counts some
+            made.labels = cache(made.labels)
+        return made
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""
