@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
 
 NOT_YET_VALID = "the server's certificate is not yet valid"
@@ -27,6 +28,7 @@ _VALUE = re.compile(r"\b((?:Invalid|Unsupported|Duplicate) value|Not found): .*"
 """How API servers quote the content of an object (apimachinery, field.Error)."""
 
 
+@lru_cache(maxsize=1024)
 def rfc3339(time: float | None) -> str | None:
     """A Unix time in UTC, to the second."""
     return None if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -163,7 +163,7 @@ class Evaluations:
         due = Due()
         for text in change.placements:
             due.add(self._define(text))
-        for key in change.keys:
+        for key in change.keys if self._outcomes else ():
             due.add(self._select(key))
         for key in change.returned:
             due.add(self._select(key, again=True))

@@ -60,7 +60,9 @@ class ReturnedStatuses:
 
     def changed(self, change: Change) -> Due:
         """The fleet has taken up an event."""
-        return self._evaluations.changed(change).add(Due(singletons=self._singletons.changed(change)))
+        due = self._evaluations.changed(change)
+        due.singletons |= self._singletons.changed(change)
+        return due
 
     def replica_shown(self, key: ReplicaKey, raw: Json) -> Due:
         """A replica as it is now; nothing of it is kept but what its expressions made of it."""

@@ -48,8 +48,10 @@ class Rows:
         if old.resource_version != raw["metadata"]["resourceVersion"]:  # somebody has changed it since
             row = row_of(raw, key.resource)
             content = old.admitted if row is None or row.marks.number != old.marks.number else row.content
+        if content == old.admitted:
+            return False
         self.all[key] = replace(old, admitted=content)
-        return old.admitted != content
+        return True
 
     def of_kind(self, kind: str) -> Collection[ReplicaKey]:
         """All replicas of a kind."""
