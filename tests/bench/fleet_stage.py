@@ -107,6 +107,11 @@ class FleetStage:
                 total += float(value)
         return int(total)
 
+    def server_seconds(self) -> float:
+        """The CPU time of API server and etcd."""
+        pids = self.cloud.pids()
+        return cpu_seconds(pids["apiserver"]) + cpu_seconds(pids["store"])
+
     async def each(self, what: str, work: Callable[[int], Awaitable[Any]]) -> None:
         """Do something for each robot through 16 writers, and tell how far it is."""
         left, told = iter(range(self.robots)), time.monotonic()
