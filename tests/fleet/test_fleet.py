@@ -11,6 +11,7 @@ from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import REPLICA, SOURCE
+from crsyncer.fleet.domain.replica_plan import Removal
 from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
@@ -331,6 +332,21 @@ def test_F3_7_a_taken_name_is_refused_until_it_is_handed_over_or_free():
     assert fleet.is_handed_over(wanted)
     assert fleet.object_gone(GOALS, "site", "dock-r1").keys == {key("r1", **at)}
     assert not fleet.is_handed_over(wanted)
+
+
+def test_F3_7_the_name_of_another_sources_replica_is_refused_until_it_is_free():
+    fleet = ready_fleet(
+        raw_placement(robotSelectors=[{}]), raw_placement("hall", namespace="hall", robotSelectors=[{}])
+    )
+    fleet.object_shown(placed(fleet), GOALS)
+    fleet.object_shown(goal(namespace="hall"), GOALS)
+    (other,) = fleet.all_keys() - {key("r1")}
+    wanted = fleet.wanted(other)
+    plan = fleet.decide(other, wanted, removal=Removal.UNKNOWN)
+    assert isinstance(plan, Blocked)
+    assert plan.reason is Reason.NAME_TAKEN
+    assert fleet.object_gone(GOALS, "robot-r1", "dock").keys == {key("r1"), other}
+    assert isinstance(fleet.decide(other, wanted, removal=Removal.UNKNOWN), Create)
 
 
 def test_a_source_that_becomes_a_replica_is_a_source_no_more():

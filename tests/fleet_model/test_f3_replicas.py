@@ -237,6 +237,25 @@ def test_F3_7_an_object_of_that_name_is_refused_until_its_label_hands_it_over() 
         assert world.status()["errors"] == []
 
 
+def test_F3_7_the_name_of_another_sources_replica_is_refused_until_it_is_free() -> None:
+    with fleet(robots=1) as world:
+        world.agree()
+        world.server.make_namespace("site")
+        world.source("dock", namespace="site", spec={"x": "site's"})
+        world.place("q", namespace="site")
+        since = world.clock.now
+        world.settle()
+        tried = [each for each in world.writes if each.time >= since and "goals" in each.resource]
+        assert len(tried) <= 1
+        placed = world.placement("q", namespace="site")["status"]
+        assert [(each["reason"], each["robot"]) for each in placed["errors"]] == [("NameTaken", "r1")]
+        assert world.specs() == {"robot-r1/dock": {"x": 1}}
+        world.unplace("p")
+        world.settle()
+        assert world.specs() == {"robot-r1/dock": {"x": "site's"}}
+        assert world.placement("q", namespace="site")["status"]["errors"] == []
+
+
 def test_F3_8_a_rendering_that_is_too_large_blocks_its_robot_alone() -> None:
     steps = [{"path": "/spec/blob", "set": {"value": "x" * (520 << 10)}}]
     with fleet(robots=3, start=False) as world:

@@ -109,7 +109,8 @@ class Fleet:
             return problem
         if wanted is not None and (reason := self.obstacle(wanted)):
             return Wait(reason)
-        if wanted is not None and row is None and ready and self._claim(wanted) not in (None, wanted.source_id):
+        place = None if wanted is None or row is not None or not ready else Key(wanted.namespace, wanted.name)
+        if wanted is not None and place is not None and self._rows.is_taken(key, place):
             return name_taken(wanted)
         return decide_replica(wanted=wanted, row=row, listed=ready, removal=removal, may_write=may_write)
 
@@ -128,10 +129,7 @@ class Fleet:
 
     def is_handed_over(self, wanted: Wanted) -> bool:
         """Whether an object that is no replica yet was handed over by its label (F3.7)."""
-        return self._claim(wanted) == wanted.source_id
-
-    def _claim(self, wanted: Wanted) -> str | None:
-        return self._rows.claim(wanted.kind.name, Key(wanted.namespace, wanted.name))
+        return self._rows.claim(wanted.kind.name, Key(wanted.namespace, wanted.name)) == wanted.source_id
 
     def obstacle(self, wanted: Wanted) -> str:
         """Why nothing is written although it is wanted; empty: nothing stands against it."""
@@ -370,6 +368,7 @@ class Fleet:
         rewritten = set() if marked is None or is_same or not key.robot else {(marked.text, key.robot)}
         keys = {key, key._replace(shard=self.index.shard_of(key.robot))} if self.is_foreign(key) else {key}
         returned = set() if key.robot or is_same else self.statuses.of(key.source_id)
+        keys.update(self._rows.waiting(key.kind, row))
         return Change(keys=keys, placements=texts, rewritten=rewritten, returned=returned)
 
     def _place_gone(self, place: Key, kind: str, *, unless: ReplicaKey | None = None) -> Change:

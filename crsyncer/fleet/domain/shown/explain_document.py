@@ -1,6 +1,6 @@
 """The document of `crsyncer fleet explain`, schema `crsyncer.fleet-explain/v1`: why each replica is as it is."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -8,11 +8,11 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
-from crsyncer.fleet.domain.replica_plan import is_due, name_taken
+from crsyncer.fleet.domain.replica_plan import is_due
 from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import OfPlacement
 from crsyncer.fleet.domain.shown.fleet_reasons import items
-from crsyncer.fleet.domain.shown.planning import Place, planned, taken_places
+from crsyncer.fleet.domain.shown.planning import planned
 from crsyncer.fleet.domain.shown.shared_source import shared_source
 from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.fleet.domain.transport.keys import ROOT
@@ -99,8 +99,7 @@ def fleet_explain(
     if placement.shared:
         keys = {key for key in keys if key.shard == shard}
     errors = {each.get("source"): each for each in items(placement.status, "errors") if each.get("robot") == owner}
-    taken = taken_places(fleet)
-    found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors, taken=taken)) for key in keys]
+    found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors)) for key in keys]
     for each in found:
         each["acked"] = robot.acked if each["written"] is not None else None
     if placement.shared and selected and shard == ROOT:
@@ -149,7 +148,6 @@ def _why(
     *,
     now: float,
     errors: Mapping[object, Json],
-    taken: Collection[Place],
 ) -> _Why:
     wanted, row = fleet.wanted(key), fleet.rows.get(key)
     found = planned(fleet, losses, key, now=now)
@@ -172,8 +170,6 @@ def _why(
         case Create() | Patch() if said is not None:
             reason = str(said.get("reason"))
             return _Why("blocked", reason, _RULES.get(reason, "F6.4"), str(said.get("message") or ""))
-        case Create() if (key.kind, wanted.namespace, wanted.name) in taken:
-            return _Why("blocked", str(Reason.NAME_TAKEN), "F3.7", name_taken(wanted).message)
         case Create():
             verdict = "deferred" if when == "deferred" else "missing"
             return _Why(verdict, "NotWritten", "F6.4", f"it is not there: {_TURNS[when]}")

@@ -24,6 +24,8 @@ class Rows:
         """By kind and name: the replica there."""
         self._others: dict[str, dict[Key, str]] = defaultdict(dict)
         """By kind and name: the SOURCEID that an object claims which is no replica."""
+        self._waiting: dict[tuple[str, Key], set[ReplicaKey]] = defaultdict(set)
+        """By kind and name: the replicas that cannot be made because another one is there (F3.7)."""
 
     def key_at(self, kind: str, place: Key) -> ReplicaKey | None:
         """The replica of this name; None: it is none."""
@@ -97,6 +99,17 @@ class Rows:
     def claim(self, kind: str, place: Key) -> str | None:
         """The SOURCEID that an object of this name claims ("": none); None: there is none but replicas."""
         return self._others[kind].get(place)
+
+    def is_taken(self, key: ReplicaKey, place: Key) -> bool:
+        """Whether the name of a replica that is not there is another one's, which it then waits for (F3.7)."""
+        if place in self._places[key.kind]:
+            self._waiting[key.kind, place].add(key)
+            return True
+        return self.claim(key.kind, place) not in (None, key.source_id)
+
+    def waiting(self, kind: str, row: Row) -> Collection[ReplicaKey]:
+        """The replicas that wait for the name of one, which is about to change. They are forgotten."""
+        return self._waiting.pop((kind, Key(row.namespace, row.name)), ())
 
     def claims(self, kind: str, place: Key, source_id: str) -> bool:
         """An object that is no replica claims a SOURCEID; whether that is news."""
