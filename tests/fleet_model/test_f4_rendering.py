@@ -120,6 +120,23 @@ def test_F4_2_while_the_kind_of_strips_is_away_no_replica_is_written(restart: bo
         assert world.specs()["robot-r1/dock"] == {"x": 3}
 
 
+def test_F4_2_while_the_kind_of_strips_is_away_no_replica_is_written_where_there_was_no_strip_either() -> None:
+    with fleet(robots=2) as world:
+        world.agree()
+        definition = world.definition(STRIPS)
+        world.cloud.delete_kind(STRIPS)
+        world.pass_time(1)
+        world.cloud.sweep("fieldstrips", group=FLEET)
+        world.pass_time(2)
+        began = world.clock.now
+        world.cloud.set("dock", spec={"x": 3})
+        world.pass_time(100)
+        assert patched(world, began) == []
+        world.serve(definition)
+        world.agree()
+        assert world.specs()["robot-r1/dock"] == {"x": 3}
+
+
 def test_F4_2_a_strip_that_went_with_its_kind_stays_in_force_when_the_kind_is_back() -> None:
     with fleet(robots=2) as world:
         world.strip("s", "/spec/secret")

@@ -12,7 +12,7 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.change import Change, Input
-from crsyncer.fleet.domain.fleet_calls import OBJECT_STATUSES
+from crsyncer.fleet.domain.fleet_calls import OBJECT_STATUSES, STRIPS
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import PlacedKind
 
@@ -182,12 +182,19 @@ class Intake:
         """A kind is as the cloud shows it."""
         self.take(self._state.fleet.kind_shown(kind))
         self._placements.shard_changed(kind.shard)
+        self._doubt_strips(kind.name)
 
     def kind_gone(self, name: str) -> None:
         """The CRD of a kind is gone, and its objects with it."""
         self._state.losses.unlisted(name)
         self.take(self._state.fleet.kind_gone(name))
         self._placements.shard_changed(split(name)[0])
+        self._doubt_strips(name)
+
+    def _doubt_strips(self, crd: str) -> None:
+        """The CRD of FieldStrips has changed, and may be about to go. Its watch would tell much later (F4.2)."""
+        if crd == STRIPS.resource:
+            self.ask([Input.STRIPS])
 
     def unlisted(self, name: str) -> None:
         """A kind is about to be listed from the beginning: until then nothing of it is written."""
