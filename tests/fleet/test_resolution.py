@@ -104,6 +104,13 @@ def test_a_placement_that_cannot_be_read_says_why():
     assert found.reason == "Unreadable"
 
 
+def test_F3_8_a_placement_that_leaves_no_room_for_its_status_is_too_large():
+    large = placement(templates=[TEMPLATES[0] | {"object": {"spec": {"text": "x" * (1 << 20)}}}])
+    found = resolution.unresolved(ready_fleet(), large, home="default")
+    assert found is not None
+    assert found.reason == "TooLarge"
+
+
 def test_F7_a_bad_expression_is_told_where_nothing_worse_is():
     found = resolution.unresolved(ready_fleet(), placement(), home="default", problem="spec.readyWhen: line 1")
     assert found == Unresolved("BadExpression", "spec.readyWhen: line 1")
@@ -141,12 +148,13 @@ def test_F5_3_a_placement_that_terminates_waits_for_every_kind_that_may_have_its
 
 
 def test_bad_and_unknown_robots_are_named():
-    fleet = ready_fleet(raw_placement(robotSelectors=[{}], robotNames=["ghost"]))
+    fleet = ready_fleet(raw_placement(robotSelectors=[{}], robotNames=["ghost", "No_Name"]))
     fleet.robot_shown(raw_robot("Bad.Name"))
     fleet.robot_shown(raw_robot("x" * 58))
     [shown] = fleet.index.placements.values()
     found = [(each.robot, each.reason) for each in resolution.robot_faults(fleet, shown)]
     assert found == [
+        ("No_Name", Reason.BAD_ROBOT_NAME),
         ("ghost", Reason.UNKNOWN_ROBOT),
         ("Bad.Name", Reason.BAD_ROBOT_NAME),
         ("x" * 58, Reason.BAD_ROBOT_NAME),

@@ -32,6 +32,7 @@ from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
     Property,
+    Reason,
     Rendering,
     ReplicaKey,
     Robot,
@@ -57,6 +58,7 @@ _TARGETS = {each.value: each for each in Target if each is not Target.SHARED}
 _TYPES = {name: name for name in ("string", "integer", "number", "boolean")}
 _NOT_CONTENT = re.compile(r"/(apiVersion|kind|metadata|status|\*)(/|$)")
 _METADATA = re.compile(r"/metadata/(labels|annotations)/[^/]+")
+_AT_MOST = f"bytes; allowed: {MOST_PLACEMENT_BYTES}"
 _PERCENT = re.compile(r"([1-9][0-9]?|100)%")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
@@ -228,6 +230,11 @@ def _is_established(crd: Json) -> bool:
     return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
 
 
+def unreadable(placement: Placement) -> str:
+    """The reason of a placement's problem: it is TooLarge (F3.8), or Unreadable."""
+    return str(Reason.TOO_LARGE) if placement.problem.endswith(_AT_MOST) else "Unreadable"
+
+
 def placement_of(raw: Json) -> Placement:
     """A RobotPlacement. One that cannot be read has its `problem`, and selects nothing."""
     metadata = raw["metadata"]
@@ -247,7 +254,7 @@ def placement_of(raw: Json) -> Placement:
     if is_deeper_than(kept, MOST_LEVELS):
         return replace(bare, problem=f"the placement is nested more than {MOST_LEVELS} levels deep")
     if (size := json_size(kept)) > MOST_PLACEMENT_BYTES:
-        return replace(bare, problem=f"the placement has {size} bytes; allowed: {MOST_PLACEMENT_BYTES}")
+        return replace(bare, problem=f"the placement has {size} {_AT_MOST}")
     try:
         return _with_spec(bare, fields_at("spec", raw.get("spec"), ()))
     except ConfigError as error:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from crsyncer.core.reports.text import some
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.fleet_calls import OBJECT_STATUSES
-from crsyncer.fleet.domain.read_objects import not_served
+from crsyncer.fleet.domain.names import is_robot_name
+from crsyncer.fleet.domain.read_objects import not_served, unreadable
 from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
 from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
 from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
@@ -52,7 +53,7 @@ def unlisted_at(fleet: Fleet, shard: str) -> list[str]:
 def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = "") -> Unresolved | None:
     """Why a placement is not followed in full; None: it is. `problem`: what is wrong with its `readyWhen` (F7)."""
     if placement.problem:
-        return Unresolved("Unreadable", placement.problem)
+        return Unresolved(unreadable(placement), placement.problem)
     found = [each for name in placement.kinds for each in _kind_problem(fleet, placement, name, home=home)]
     if problem:
         found.append(Unresolved("BadExpression", problem))
@@ -104,8 +105,14 @@ def stored_counts(placement: Placement) -> dict[str, int]:
 def robot_faults(fleet: Fleet, placement: Placement) -> Iterator[Fault]:
     """What is wrong with the robots that a placement selects."""
     for name in unknown_robots(placement, fleet.index.robots):
-        yield Fault(name, "", Reason.UNKNOWN_ROBOT, f"robotNames has {name}, and there is no such Robot")
-    for robot in sorted(fleet.index.badly_named):
-        if selects_robot(placement, fleet.index.robots[robot]):
-            message = f"{robot} is no robot's name: a DNS label of at most 57 characters"
-            yield Fault(robot, "", Reason.BAD_ROBOT_NAME, message)
+        if is_robot_name(name):
+            yield Fault(name, "", Reason.UNKNOWN_ROBOT, f"robotNames has {name}, and there is no such Robot")
+        else:
+            yield _badly_named(name)
+    for name in sorted(fleet.index.badly_named):
+        if selects_robot(placement, fleet.index.robots[name]):
+            yield _badly_named(name)
+
+
+def _badly_named(name: str) -> Fault:
+    return Fault(name, "", Reason.BAD_ROBOT_NAME, f"{name} is no robot's name: a DNS label of at most 57 characters")

@@ -8,6 +8,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.read_objects import unreadable
 from crsyncer.fleet.domain.replica_plan import is_due
 from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import OfPlacement
@@ -188,7 +189,8 @@ def _hold(losses: Losses, row: Row) -> str:
 def _waiting(fleet: Fleet, wanted: Wanted, row: Row | None, reason: str) -> _Why:
     """Why nothing is done about a replica that is wanted."""
     if wanted.placement.problem:
-        return _Why("blocked", "Unreadable", "F2.1", reason)
+        said = unreadable(wanted.placement)
+        return _Why("blocked", said, _RULES.get(said, "F2.1"), reason)
     if wanted.kind.shard in fleet.unread:
         message = f"shard {wanted.kind.shard} was not read: nobody knows here if the replica is there"
         return _Why("blocked", "NotRead", "F1.1", message)
