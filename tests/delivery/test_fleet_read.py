@@ -53,8 +53,10 @@ def test_a_cloud_that_does_not_answer_is_offline_to_doctor(tmp_path):
     words = ("fleet", "doctor", "--cloud-kubeconfig", kubeconfig)
     done = crsyncer(*words, "--json")
     assert done.returncode == 11, done.stderr
-    checks = {each["name"]: each["state"] for each in json.loads(done.stdout)["checks"]}
+    content = json.loads(done.stdout)
+    checks = {each["name"]: each["state"] for each in content["checks"]}
     assert checks == {"login": "ok", "server": "fail"}
+    assert content["agent"] == {"state": None, "pid": None}
     assert crsyncer(*words).stdout.startswith("OFFLINE: ")
 
 

@@ -48,7 +48,9 @@ def fleet_doctor(output: str, **flags: Any) -> int:
     from crsyncer.console.set_up.doctor_report import document, exit_code
 
     checks, is_running = asyncio.run(_examine(settings))
-    content = document(checks, pid=0 if is_running else None)
+    content = document(checks, pid=None if is_running is False else 0)
+    if is_running is None:
+        content["agent"]["state"] = None
     if content["health"] == "degraded" and any(check.health == "offline" for check in checks):
         content["health"] = "offline"  # nothing else could be asked
     names = ["/".join(filter(None, (check["name"], check["resource"]))) for check in content["checks"]]
@@ -56,8 +58,8 @@ def fleet_doctor(output: str, **flags: Any) -> int:
     return exit_code(content)
 
 
-async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
-    """All checks, and whether a controller runs; of a cloud that does not answer only that."""
+async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool | None]:
+    """All checks, and whether a controller runs, None: not known; of a cloud that does not answer only that."""
     import time
     from functools import partial
 
@@ -73,9 +75,9 @@ async def _examine(settings: "FleetSettings") -> tuple[list["Check"], bool]:
     load = partial(KubeVisit.enter, *login, insecure=settings.insecure_skip_tls_verify)
     checks = await examine_server(load, SetUp("", EVERYWHERE, time.time, Expressions), seconds=_SERVER_SECONDS)
     if any(check.state is Mark.FAIL and check.name in ("login", "server") for check in checks):
-        return checks, True  # whether a controller runs is not known
+        return checks, None
     async with cloud(settings) as send, shards(settings) as others:
-        now, is_running = await read_clock(send), True
+        now, is_running = await read_clock(send), None
         try:
             leader = await read_leader(send, settings)
         except SyncError as error:
