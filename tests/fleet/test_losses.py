@@ -156,6 +156,17 @@ def test_F5_2_without_robots_nothing_goes_not_even_by_an_edit():
     assert world.removal(after=99) is Removal.HELD
 
 
+def test_F5_2_without_robots_the_deletion_of_the_placement_ends_no_hold_of_many_either():
+    world = World(robots=4)
+    world.gone("r0", "r1", "r2")
+    world.gone("r3")
+    world.do(world.fleet.placement_shown(raw_placement(robotSelectors=[{}], terminating=True)))
+    assert world.held() == {"uid-all": (Why.NO_ROBOTS, 4)}
+    assert {world.removal(name, after=99) for name in world.names} == {Removal.HELD}
+    world.do(world.fleet.robot_shown(raw_robot("r9")))
+    assert {world.removal(name, after=99) for name in ("r0", "r1", "r2")} == {Removal.NOW}
+
+
 @pytest.mark.parametrize("name", [GOALS, Input.ROBOTS, Input.PLACEMENTS])
 def test_F5_2_deleting_our_own_crds_removes_nothing(name):
     world = World()

@@ -228,7 +228,7 @@ class Losses:
             return None
         blind = self._blind(key)
         why = blind if blind in _CAUSES else self._held.get(key) or blind
-        return None if why in _MASS and placement.terminating else why
+        return blind if why in _MASS and placement.terminating else why  # without Robots that still holds
 
     def holds(self) -> dict[str, list[Hold]]:
         """The holds by the uid of their placement, sorted by reason."""
