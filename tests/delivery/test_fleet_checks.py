@@ -10,7 +10,7 @@ from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.fleet_checks import judge_crd, judge_fleet, judge_leader, judge_rights
 from crsyncer.cli.fleet.shard_checks import ShardSeen, judge_labels, judge_shard
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, is_built_in
-from crsyncer.console.set_up.doctor_report import Check, Mark
+from crsyncer.console.set_up.doctor_report import Check, Mark, document, exit_code, with_offline
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.names import SOURCE
@@ -225,3 +225,12 @@ def test_F10_2_at_a_shard_the_controller_needs_no_right_of_its_own_kinds_but_to_
     reports = ("robotsyncstates", "robotobjectstatuses")
     assert {rights[each] for each in reports} == {("get", "list", "watch")}
     assert rights.keys() == {"customresourcedefinitions", "syncpolicies", *reports, "namespaces", "goals"}
+
+
+@pytest.mark.parametrize(
+    ("healths", "code"),
+    [(("offline", "degraded"), 11), (("degraded",), 10), (("offline", "attention"), 12), (("healthy",), 0)],
+)
+def test_in_the_report_of_a_fleet_or_a_door_an_absence_outweighs_what_is_degraded(healths, code):
+    checks = [Check("x", Mark.FAIL, "y", health=health) for health in healths]
+    assert exit_code(with_offline(document(checks, pid=0), checks)) == code

@@ -20,18 +20,18 @@ def door_doctor(output: str, **flags: Any) -> int:
     Checks the program HAProxy, the one that runs, its limit of open files, the files in the directory, the door's
     certificate, every shard with its keys, and the right to read Robots. Changes nothing.
 
-    Exit codes: 12 attention (a check fails), else 13 crsyncer door run does not answer, else 10 degraded (a warning),
-    11 offline (HAProxy does not answer), 0 healthy; 1 error, 2 usage.
+    Exit codes: 12 attention (a check fails), else 13 crsyncer door run does not answer, else 11 offline (HAProxy does
+    not answer), 10 degraded (a warning), 0 healthy; 1 error, 2 usage.
     """
     settings = load_door(flags, os.environ)
 
     import asyncio  # slow; `--help` and usage errors must stay fast
 
     from crsyncer.cli.doctor import render
-    from crsyncer.console.set_up.doctor_report import document, exit_code
+    from crsyncer.console.set_up.doctor_report import document, exit_code, with_offline
 
     checks, is_kept = asyncio.run(_examine(settings))
-    content = document(checks, pid=0 if is_kept else None)
+    content = with_offline(document(checks, pid=0 if is_kept else None), checks)
     names = ["/".join(filter(None, (check["name"], check["resource"]))) for check in content["checks"]]
     show(content, output, names=names, text=lambda: "\n".join(render(content)))
     return exit_code(content)

@@ -45,14 +45,12 @@ def fleet_doctor(output: str, **flags: Any) -> int:
     import asyncio  # slow; `--help` and usage errors must stay fast
 
     from crsyncer.cli.doctor import render
-    from crsyncer.console.set_up.doctor_report import document, exit_code
+    from crsyncer.console.set_up.doctor_report import document, exit_code, with_offline
 
     checks, is_running = asyncio.run(_examine(settings))
-    content = document(checks, pid=None if is_running is False else 0)
+    content = with_offline(document(checks, pid=None if is_running is False else 0), checks)
     if is_running is None:
         content["agent"]["state"] = None
-    if content["health"] == "degraded" and any(check.health == "offline" for check in checks):
-        content["health"] = "offline"  # nothing else could be asked
     names = ["/".join(filter(None, (check["name"], check["resource"]))) for check in content["checks"]]
     show(content, output, names=names, text=lambda: "\n".join(render(content, what="controller")))
     return exit_code(content)

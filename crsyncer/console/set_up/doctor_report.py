@@ -280,6 +280,12 @@ def document(checks: Sequence[Check], *, pid: int | None) -> Json:
     }
 
 
+def with_offline(content: Json, checks: Sequence[Check]) -> Json:
+    """The report where an absence outweighs what is degraded: while the cloud, or HAProxy, is away."""
+    is_away = content["health"] == "degraded" and any(check.health == "offline" for check in checks)
+    return content | ({"health": "offline"} if is_away else {})
+
+
 def exit_code(content: Json) -> int:
     """The exit code of `crsyncer doctor`: first that an agent cannot work, then that none runs, then the rest."""
     if content["health"] != "attention" and content["agent"]["state"] == "stopped":
