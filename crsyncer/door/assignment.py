@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from crsyncer.core.accounts.robot_account import is_robot_name
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.model import Json
-from crsyncer.core.requests.answers import judge
+from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import MERGE_PATCH, Call, Collection
 from crsyncer.door.domain.door_report import chosen_shard
 from crsyncer.door.robots import PAGE
-from crsyncer.errors import SyncError
-from crsyncer.ports import Send
+from crsyncer.errors import Conflict, NotAllowed, SyncError
+from crsyncer.ports import Reply, Send
 from crsyncer.runtime.list_objects import objects
+
+_TRIES = 10
+_RIGHT = "it takes the right to patch Robots: the door's own account may only read them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +46,32 @@ async def unassigned(
     ]
 
 
-async def assign(send: Send, collection: Collection, chosen: Assignment) -> None:
-    """Set the label; raises SyncError, also where the Robot has changed since it was read."""
-    metadata = {"resourceVersion": chosen.resource_version, "labels": {SHARD_LABEL: chosen.shard}}
-    call = Call(
-        "patch", "PATCH", f"{collection.path}/{chosen.name}", body={"metadata": metadata}, content_type=MERGE_PATCH
-    )
-    reply = await send(call)
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    if error is not None:
-        raise SyncError(f"robot {chosen.name}: {error}", hint=error.hint or "repeat the command")
+async def assign(send: Send, collection: Collection, chosen: Assignment) -> bool:
+    """Set the label; whether it was set: the Robot may be gone, or have a shard by now. Raises SyncError.
+
+    A Robot that has changed since it was read, such as its status, is read again.
+    """
+    path, version = f"{collection.path}/{chosen.name}", chosen.resource_version
+    for _ in range(_TRIES):
+        metadata = {"resourceVersion": version, "labels": {SHARD_LABEL: chosen.shard}}
+        reply = await send(Call("patch", "PATCH", path, body={"metadata": metadata}, content_type=MERGE_PATCH))
+        error = _error(reply)
+        if error is None:
+            return True
+        if isinstance(error, Conflict):
+            reply = await send(Call("get", "GET", path))
+            error = _error(reply)
+            if isinstance(error, Conflict) or (error is None and _has_shard(reply.body)):
+                return False
+        if error is not None:
+            hint = _RIGHT if isinstance(error, NotAllowed) else "repeat the command"
+            raise SyncError(f"robot {chosen.name}: {error}", hint=error.hint or hint)
+        version = shown(reply.body)["resourceVersion"]
+    raise SyncError(f"robot {chosen.name}: it changes all the time", hint="repeat the command")
+
+
+def _error(reply: Reply) -> SyncError | None:
+    return judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
 
 
 def _has_shard(robot: Json) -> bool:

@@ -42,9 +42,10 @@ async def _assign(settings: DoorSettings, names: Sequence[str], *, yes: bool) ->
         collection = await robots_collection(send, root.robots, root.robots_namespace)
         chosen = await unassigned(send, collection, names, shards)
         for robot in chosen:
-            if yes:
-                await assign(send, collection, robot)
-            click.echo(f"robot {robot.name}: {SHARD_LABEL}={robot.shard}")
+            if yes and not await assign(send, collection, robot):
+                click.echo(f"robot {robot.name}: nothing was changed: it has a shard by now, or is gone")
+            else:
+                click.echo(f"robot {robot.name}: {SHARD_LABEL}={robot.shard}")
     if not chosen:
         click.echo("every one of these robots has a shard")
     elif not yes:
