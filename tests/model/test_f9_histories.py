@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.core.content.replica_mark import read_replica_mark
 from crsyncer.core.reports.robot_report import applied_digest
-from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, too_many
+from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NO_LISTS, NOT_SERVED, too_many
 from tests.model.environment import Environment
 from tests.model.life import ROBOT
 from tests.model.reporting import PART, PLACEMENT, STATES, acked, fleet, place, rewrite
@@ -22,6 +22,7 @@ ANSWERS = (
     INTERNAL_ERROR,
     NOT_SERVED,
     too_many(20.0),
+    *NO_LISTS,
 )
 SIDES = ("cloud", "robot")
 
