@@ -136,6 +136,9 @@ class RelatedObjects:
 
     def _show_primaries(self, kind: Kind) -> None:
         """Those that a list shows refer to nothing else any more; for those that may be gone, ask for one."""
+        first = self._first.get(kind.policy.resource)
+        if first is None or self._primaries[kind.policy.resource] is not kind:
+            return  # the kind has stopped: what is stored of its primaries is read anew when it runs again
         entries = {entry.id: entry for entry in related_entries(kind.policy)}
         unshown = self._unshown[kind.policy.resource]
         for source, references in list(unshown.items()):
@@ -146,7 +149,7 @@ class RelatedObjects:
                 kind.request_list(side, AgentListReason.RELATED)
             elif freshness is Freshness.CONFIRMED:
                 del unshown[source]
-                if key in kind.cache.views[side]:
+                if key in kind.cache.views[side] and not first.is_over(entry, key):
                     self._wanted(entry.resource).refer(source, references)
 
     def _sweep(self) -> None:
