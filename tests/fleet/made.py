@@ -7,11 +7,12 @@ from typing import Any
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
-from crsyncer.fleet.domain.names import source_id
+from crsyncer.fleet.domain.names import mark_texts, source_id
 from crsyncer.fleet.domain.read_objects import placement_of, row_of, source_of
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
 from crsyncer.fleet.domain.transport.transports import TRANSPORTS
 from crsyncer.fleet.domain.values import (
+    Marks,
     PlacedKind,
     Placement,
     RenderFailed,
@@ -142,3 +143,13 @@ def patched(raw: Json, operations: Any) -> Json:
             case _:
                 del place[last]
     return result
+
+
+_DOCK = SourceKey(GOALS, "site", "dock")
+
+
+def marked(key: SourceKey = _DOCK, *, name: str = "dock", namespace: str = "robot-r1") -> tuple[Marks, Json]:
+    """Marks of a source, and a replica for r1 that bears them."""
+    marks = Marks(source_id(key), "stamp", 3, key.text, "uid", ("l",), ("a",))
+    labels, annotations = mark_texts(marks, "r1")
+    return marks, {"metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}}

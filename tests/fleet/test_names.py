@@ -8,12 +8,11 @@ from crsyncer.fleet.domain.names import (
     REPLICA,
     SOURCE,
     is_robot_name,
-    mark_texts,
     read_marks,
     source_id,
 )
-from crsyncer.fleet.domain.values import Marks, SourceKey
-from tests.fleet.made import GOALS
+from crsyncer.fleet.domain.values import SourceKey
+from tests.fleet.made import GOALS, marked
 
 KEY = SourceKey(GOALS, "site", "dock")
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,250}[a-z0-9])?", fullmatch=True)
@@ -33,12 +32,6 @@ def test_F3_2_a_source_id_is_of_the_name_and_a_templates_of_its_placement_too():
     assert KEY._replace(placement="all").text == "all/dock"
     assert KEY.text == "site/dock"
     assert SourceKey(GOALS, "", "dock").text == "dock"
-
-
-def marked(key: SourceKey = KEY, *, name: str = "dock", namespace: str = "robot-r1"):
-    marks = Marks(source_id(key), "stamp", 3, key.text, "uid", ("l",), ("a",))
-    labels, annotations = mark_texts(marks, "r1")
-    return marks, {"metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}}
 
 
 def test_F3_2_marks_are_read_as_they_were_written():

@@ -17,8 +17,7 @@ from crsyncer.fleet.domain.replica_plan import Removal, new_body
 from crsyncer.fleet.domain.transport.transports import TRANSPORTS, Request, apply, remove, target_of, watch
 from crsyncer.fleet.domain.values import Create, Delete, Marks, Nothing, Patch, Rendering, SourceKey, Target, Verdict
 from crsyncer.ports import Reply
-from tests.fleet.made import GOALS, KIND, goal, key, raw_placement, raw_robot, ready_fleet, row, stored, wanted
-from tests.fleet.test_names import marked
+from tests.fleet.made import GOALS, KIND, goal, key, marked, raw_placement, raw_robot, ready_fleet, row, stored, wanted
 from tests.model.api_server import ApiServer
 from tests.model.storage import Storage
 from tests.system.bed import crd

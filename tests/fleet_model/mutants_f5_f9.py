@@ -61,7 +61,7 @@ MUTANTS = (
            "placement is not None and placement.keep_replicas", "False",
            noticed_by="F5_4_keep_replicas_removes_only_our_marks"),
     Mutant("robots' namespaces are somebody else's to make", ReplicaWriter._make_namespace,
-           "wanted.namespace != name", "True",
+           "if request is None:", "if True:",
            noticed_by="F5_5_missing_robot_namespaces_are_made_with_their_label_and_never_deleted"),
     Mutant("a status is written before it is listed", Singletons.plan,
            "if listed.get(_text(source)) != robot:", "if False:",

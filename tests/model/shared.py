@@ -1,5 +1,7 @@
 """Objects in Shared mode, as an agent meets them: marked ones in the cloud, and the statuses of its own (F10.3)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import yaml
@@ -8,10 +10,13 @@ from crsyncer.cli.fleet.fleet_crds import SCHEMAS
 from crsyncer.core.content.annotations import SHARED
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json
+from tests.model.check import Checker, specs
 from tests.model.journal import Request
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
+from tests.model.scene import original
 from tests.model.shared_judge import OWN_STATUSES
+from tests.model.statuses import sent
 from tests.model.world import World
 
 PART = "/robotobjectstatuses"
@@ -56,3 +61,24 @@ def returned(world: World, name: str = "a", robot: str = ROBOT) -> Any:
 def asked(world: World, *, verb: str = "", since: float = 0.0) -> list[Request]:
     """The requests about the robot's own objects."""
     return world.journal.asked("cloud", verb=verb, part=PART, since=since)
+
+
+@contextmanager
+def sharing(*, served: bool = True, marked: bool = True, **goals: Any) -> Iterator[World]:
+    """The agent runs, and has made the copy of a marked object."""
+    with World(kinds={"goals": goals}) as world:
+        checker = Checker(world, specs(world.kinds))
+        if served:
+            world.cloud.apply(crd_of_statuses())
+        world.cloud.create("a", spec={"x": 1})
+        if marked:
+            mark(world)
+        world.start()
+        world.settle()
+        yield world
+        assert checker.violations + world.troubles == []
+
+
+def is_untouched(world: World) -> bool:
+    """Whether no status was written to upstream's object."""
+    return "status" not in original(world) and sent(world) == []

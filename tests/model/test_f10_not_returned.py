@@ -15,14 +15,15 @@ from tests.model.shared import (
     PART,
     asked,
     crd_of_statuses,
+    is_untouched,
     mark,
     own_name,
     own_status,
     own_statuses,
     returned,
+    sharing,
 )
 from tests.model.shared_judge import OWN_STATUSES
-from tests.model.test_f10_shared import is_untouched, sharing
 from tests.model.weather import Fate
 from tests.model.world import World
 

@@ -1,9 +1,5 @@
 """F10.3, the agent's part: the status of a marked object's copy goes to an object of the robot's own."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
@@ -11,34 +7,12 @@ from crsyncer.core.content.object_content import ROBOT as ROBOT_ANNOTATION
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.names import source_id
 from crsyncer.fleet.domain.values import SourceKey
-from tests.model.check import Checker, specs
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
 from tests.model.scene import copy, original, restart, settle
-from tests.model.shared import asked, crd_of_statuses, mark, own_name, own_status, own_statuses, returned
+from tests.model.shared import asked, is_untouched, mark, own_name, own_status, own_statuses, returned, sharing
 from tests.model.statuses import sent
 from tests.model.world import World
-
-
-@contextmanager
-def sharing(*, served: bool = True, marked: bool = True, **goals: Any) -> Iterator[World]:
-    """The agent runs, and has made the copy of a marked object."""
-    with World(kinds={"goals": goals}) as world:
-        checker = Checker(world, specs(world.kinds))
-        if served:
-            world.cloud.apply(crd_of_statuses())
-        world.cloud.create("a", spec={"x": 1})
-        if marked:
-            mark(world)
-        world.start()
-        world.settle()
-        yield world
-        assert checker.violations + world.troubles == []
-
-
-def is_untouched(world: World) -> bool:
-    """Whether no status was written to upstream's object."""
-    return "status" not in original(world) and sent(world) == []
 
 
 def test_F10_3_the_status_goes_to_an_object_of_the_robots_own_and_none_to_the_source() -> None:
