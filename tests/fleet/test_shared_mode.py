@@ -8,7 +8,7 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.read_objects import placement_of, row_of
 from crsyncer.fleet.domain.replica_plan import Removal
-from crsyncer.fleet.domain.resolution import all_listed, unlisted_kinds, unresolved
+from crsyncer.fleet.domain.resolution import all_listed, robot_faults, unlisted_at, unlisted_kinds, unresolved
 from crsyncer.fleet.domain.seats import Seats, seat_of
 from crsyncer.fleet.domain.transport.transports import TRANSPORTS
 from crsyncer.fleet.domain.values import (
@@ -174,7 +174,9 @@ def test_F1_1_a_kind_for_mode_shared_that_nobody_places_need_not_be_listed():
     fleet = made(raw_placement(resources=[]))
     fleet.listed -= {GOALS, f"b/{GOALS}"}
     assert all_listed(fleet)
+    assert unlisted_at(fleet, "b") == []
     fleet.placement_shown(raw_shared("other"))
+    assert unlisted_at(fleet, "b") == [GOALS]
     assert not all_listed(fleet)
     assert unlisted_kinds(fleet, fleet.index.placements["site/other"]) == [GOALS]
     fleet.placement_shown(raw_placement(terminating=True))
@@ -193,3 +195,11 @@ def test_F1_1_the_statuses_of_the_root_are_listed_before_a_placement_is_judged()
     assert unlisted_kinds(fleet, placement) == [STATUSES]
     fleet.statuses.listed.add("root")
     assert unlisted_kinds(fleet, placement) == []
+
+
+def test_F10_2_a_robot_on_a_shard_that_nobody_knows_is_told():
+    fleet = made()
+    fleet.robot_shown(raw_robot("rx", **{"fleet.crsyncer.cloudrobotics.com/shard": "x"}))
+    [fault] = robot_faults(fleet, fleet.index.placements["site/all"])
+    assert (fault.robot, fault.reason) == ("rx", "UnknownShard")
+    assert "names x; the controller's --shard has b, root" in fault.message

@@ -209,6 +209,15 @@ def test_F10_3_S8_a_restored_shard_gets_its_copies_again_and_what_it_brings_back
         assert set(fleet["c"].specs()) == {"default/dock"}
 
 
+def test_F10_3_F10_2_a_robot_on_a_shard_that_nobody_knows_is_blocked() -> None:
+    with shared() as fleet:
+        fleet.enrol("rx", "x")
+        fleet.world.settle()
+        assert fleet.world.decided()["rx"] == "Blocked"
+        [error] = fleet.world.status()["errors"]
+        assert (error["robot"], error["reason"]) == ("rx", "UnknownShard")
+
+
 def test_F10_3_F2_4_the_next_placement_takes_over_by_one_write_for_each_object() -> None:
     with shared() as fleet:
         fleet.world.pass_time(5)

@@ -11,6 +11,7 @@ from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
 from crsyncer.fleet.domain.seats import Seats
 from crsyncer.fleet.domain.transport.keys import shard_unit
+from crsyncer.fleet.domain.transport.shards import unknown_shard
 from crsyncer.fleet.domain.values import Placement, Row
 
 
@@ -33,22 +34,23 @@ class Tallies:
 
     def tally(self, placement: Placement, robot: str) -> RobotTally:
         """What is counted for a robot now. One that shares the sources counts as unreported (F10.3)."""
-        fleet = self._state.fleet
-        unit = shard_unit(fleet.index.shard_of(robot)) if placement.shared else robot
+        fleet, shard = self._state.fleet, self._state.fleet.index.shard_of(robot)
+        unit = shard_unit(shard) if placement.shared else robot
+        is_lost = placement.shared and shard not in fleet.shards
         total = self._seats.total(placement.text, unit)
         pairs = ((row.uid, row.marks.number) for row in self.rows_of(placement, robot))
         report, applied = self._reports.of_placement(robot, placement.uid)
         return RobotTally(
             replicas=len(fleet.index.sources_of(placement.text)) if placement.shared else total.replicas,
             due=total.due,
-            errors=total.errors,
+            errors=total.errors + is_lost,
             terminating=total.terminating,
             stamp=total.stamp,
             acked=applied is not None and applied == applied_digest(pairs),
             report=Report.UNREPORTED if placement.shared else report,
             ready=self._returned.statuses.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
-            message=total.message,
+            message=unknown_shard(shard, fleet.shards) if is_lost else total.message,
             away=self._shards.is_closed(robot, placement),
             unheard=not self._shards.is_heard(robot),
         )

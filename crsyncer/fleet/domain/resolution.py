@@ -10,6 +10,7 @@ from crsyncer.fleet.domain.read_objects import not_served, unreadable
 from crsyncer.fleet.domain.rollout.robot_states import Fault, Unresolved, counts
 from crsyncer.fleet.domain.selection import selects_robot, unknown_robots
 from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
+from crsyncer.fleet.domain.transport.shards import unknown_shard
 from crsyncer.fleet.domain.values import PlacedKind, Placement, Reason, Verdict
 
 
@@ -34,20 +35,25 @@ def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
 
 
 def all_listed(fleet: Fleet) -> bool:
-    """Whether every kind that may be placed is listed, on each shard; of those for mode Shared only what is named.
-
-    A controller that has no rights for the latter, since nobody uses them, need not have them.
-    """
-    named = {name for placement in fleet.index.placements.values() for name in placement.kinds}
-    kinds = (kind for kind in fleet.index.kinds.values() if kind.verdict is Verdict.PLACEABLE)
-    needed = (kind for kind in kinds if not kind.shared or kind.resource in named)
-    return not fleet.unread and all(kind.name in fleet.listed for kind in needed)
+    """Whether every kind that may be placed is listed, on each shard."""
+    return not fleet.unread and not any(_unlisted(fleet))
 
 
 def unlisted_at(fleet: Fleet, shard: str) -> list[str]:
     """The kinds of a shard that could be listed and are not."""
-    kinds = (each for each in fleet.index.kinds.values() if each.shard == shard)
-    return [each.resource for each in kinds if each.verdict is Verdict.PLACEABLE and each.name not in fleet.listed]
+    return [each.resource for each in _unlisted(fleet) if each.shard == shard]
+
+
+def _unlisted(fleet: Fleet) -> Iterator[PlacedKind]:
+    """The kinds that may be placed and are not listed; of those for mode Shared only what placements name.
+
+    A controller that has no rights for the others, since nobody uses them, need not have them.
+    """
+    named = {name for placement in fleet.index.placements.values() for name in placement.kinds}
+    for kind in fleet.index.kinds.values():
+        is_needed = kind.verdict is Verdict.PLACEABLE and (not kind.shared or kind.resource in named)
+        if is_needed and kind.name not in fleet.listed:
+            yield kind
 
 
 def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = "") -> Unresolved | None:
@@ -112,6 +118,10 @@ def robot_faults(fleet: Fleet, placement: Placement) -> Iterator[Fault]:
     for name in sorted(fleet.index.badly_named):
         if selects_robot(placement, fleet.index.robots[name]):
             yield _badly_named(name)
+    if placement.shared:  # of all others, each replica says so
+        for robot in sorted(fleet.index.robots_of(placement.text)):
+            if (shard := fleet.index.shard_of(robot)) not in fleet.shards:
+                yield Fault(robot, "", Reason.UNKNOWN_SHARD, unknown_shard(shard, fleet.shards))
 
 
 def _badly_named(name: str) -> Fault:

@@ -35,11 +35,15 @@ def misplaced(
     `shards` are those that are known, `others` the robot's replicas on all of them.
     """
     if key.shard not in shards:
-        known = ", ".join(sorted(shards))
-        message = f"the Robot's label {SHARD_LABEL} names {key.shard}; the controller's --shard has {known}"
-        return Blocked(Reason.UNKNOWN_SHARD, message)
+        return Blocked(Reason.UNKNOWN_SHARD, unknown_shard(key.shard, shards))
     twin = None if is_there else next((each for each in others if each.identity == key.identity), None)
     if twin is None:
         return None
     message = f"the replica is on shard {twin.shard}; move robots with crsyncer door split, or set their label back"
     return Blocked(Reason.OTHER_SHARD, message)
+
+
+def unknown_shard(shard: str, shards: Collection[str]) -> str:
+    """What is said of a robot on a shard that is not among those that are known."""
+    known = ", ".join(sorted(shards))
+    return f"the Robot's label {SHARD_LABEL} names {shard}; the controller's --shard has {known}"
