@@ -9,6 +9,7 @@ from crsyncer.fleet.domain.values import API_VERSION, Placement, RobotState
 MOST_ROBOTS = 500
 _PACE_SECONDS = 5.0
 _MESSAGE = 256
+_STATES = tuple(RobotState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def decision_of(raw: Json) -> Decision:
 
 
 def _is_sound(item: object) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("name"), str) and item.get("state") in list(RobotState)
+    return isinstance(item, dict) and isinstance(item.get("name"), str) and item.get("state") in _STATES
 
 
 def _decided(item: Json) -> Decided:
