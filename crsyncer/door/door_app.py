@@ -29,7 +29,7 @@ from crsyncer.door.keeping import Keeping
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.robots_watch import RobotsWatch
 from crsyncer.door.upkeep import Upkeep
-from crsyncer.errors import ConfigError, Unsure
+from crsyncer.errors import ConfigError, SyncError, Unsure
 from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
@@ -184,9 +184,11 @@ class DoorApp:
         away = None
         if connection.state not in (ConnectionState.CONNECTED, ConnectionState.CONNECTING):
             away = connection.error or str(connection.state)
-        bad = [error for error in (keeping.bad_file, self._bad_settings) if error is not None]
+        bad: list[SyncError] = [error for error in (keeping.bad_file, self._bad_settings) if error is not None]
         if isinstance(keeping.trouble, ConfigError):
             bad.append(keeping.trouble)
+        if keeping.refusal is not None:
+            bad.append(keeping.refusal)
         return reasons(
             labels=watch.labels,
             shards=tuple(clusters),

@@ -12,19 +12,21 @@ from crsyncer.adapters.config import DoorSettings
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.core.model import Json
 from crsyncer.door.domain.door_values import FrontDoor
-from crsyncer.door.domain.haproxy_template import CERTIFICATE
+from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
 from crsyncer.door.domain.robots_map import map_text
 from crsyncer.door.domain.signing_keys import merged_keys
 from crsyncer.door.domain.upkeep_plan import KeyTimer, has_moved
 from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration, written_at
 from crsyncer.door.gather_door import expires_at, front_door, jwks, read_certificate, shards_of
+from crsyncer.door.haproxy_program import check_configuration
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.upkeep import Upkeep
-from crsyncer.errors import ConfigError, SyncError
+from crsyncer.errors import ConfigError, SyncError, Unsure
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_REFUSED_SECONDS = 60.0
 _LOOK_UP_SECONDS = 60.0
 """How often the name of a shard that is down is looked up."""
 
@@ -47,7 +49,10 @@ class Keeping:
     _expires_at: float = math.inf
     """When the certificate that was read expires: Unix time."""
     _answers: dict[str, Json] = field(default_factory=dict)
+    refusal: SyncError | None = None
+    """Why HAProxy goes on with the last configuration."""
     _reload_due: bool = False
+    _refused_at: float = -math.inf
     _looked_up_at: float = -math.inf
 
     async def run(self) -> None:
@@ -60,8 +65,10 @@ class Keeping:
             if self.timer.due(loop.time()):
                 self.timer.read(loop.time())
                 await self._attempt()
-            elif self._reload_due or self._is_outdated() or await self._has_moved():
+            elif not self._reload_due and (self._is_outdated() or await self._has_moved()):
                 self._reload_due = True
+                self.timer.at_once()  # what somebody has done to the files is put right before
+            else:
                 await self._reload()
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -93,12 +100,13 @@ class Keeping:
             door = await self._gather()
             if is_new(door):
                 await try_configuration(door, map_text(self.upkeep.wanted))
-                self._reload_due |= put_files(door)
+                if put_files(door):
+                    self._reload_due, self._refused_at = True, -math.inf
                 log.info("HAProxy's configuration is written: %d keys", len(door.keys))
-            await self._reload()
             self._note(None)
         except SyncError as error:
             self._note(error)
+        await self._reload()
         if self.silent or self.trouble is not None:
             self.timer.again()
 
@@ -139,15 +147,22 @@ class Keeping:
         return text
 
     async def _reload(self) -> None:
-        if not self._reload_due:
+        """Have HAProxy load what is written, where that is due; what it refuses is tried again after a while."""
+        now = asyncio.get_running_loop().time()
+        if not self._reload_due or now < self._refused_at + _REFUSED_SECONDS:
             return
         try:
+            await self.haproxy.workers()  # raises where it is away
+            await check_configuration(self.settings.directory / CONFIGURATION)
             await self.haproxy.reload()
-        except SyncError as error:
+        except Unsure as error:
             log.info("HAProxy loads the new configuration when it is there: %s", error)
-            return
-        self._reload_due, self.upkeep.seen.loaded_at = False, math.inf
-        log.info("HAProxy has loaded its new configuration")
+        except SyncError as error:
+            self.refusal, self._refused_at = error, now
+            log.warning("%s", error)
+        else:
+            self.refusal, self._reload_due, self.upkeep.seen.loaded_at = None, False, math.inf
+            log.info("HAProxy has loaded its new configuration")
 
     def _note(self, error: SyncError | None) -> None:
         if error is not None and str(error) != str(self.trouble or ""):

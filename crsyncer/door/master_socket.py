@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crsyncer.door.domain import haproxy_answers as answers
 from crsyncer.door.domain.haproxy_answers import Server, Stream, Worker
-from crsyncer.errors import Unsure
+from crsyncer.errors import SyncError, Unsure
 
 _SECONDS = 10.0
 _RELOAD_SECONDS = 30.0
@@ -16,6 +16,7 @@ _CLOSED_SECONDS = 2.0
 _BATCH = 500
 """Commands in one go; HAProxy takes 0.1 ms for each (measured)."""
 _GONE = "Can't find the target"
+_LOG = "see HAProxy's log: is an address in use, or a file not readable for it?"
 _HINT = "is it started with haproxy -W -S SOCKET -f DIR/haproxy.cfg, and may this user open the socket?"
 
 
@@ -71,20 +72,25 @@ class MasterSocket:
         await self._ask("disable frontend robots", pid=pid)
 
     async def reload(self) -> None:
-        """Have the master load the configuration again, in new workers; the streams go on in the old ones."""
-        before = {worker.pid for worker in await self.workers() if not worker.is_old}
+        """Have the master load the configuration again, in new workers; the streams go on in the old ones.
+
+        Raises a SyncError that is no Unsure where HAProxy cannot load it, and goes on with the last one.
+        """
+        text = await self._ask("show proc")
+        before, told = {each.pid for each in answers.processes(text) if not each.is_old}, answers.reloads(text)
         await self._ask("reload")
         loop = asyncio.get_running_loop()
         until = loop.time() + _RELOAD_SECONDS
         while True:
             try:
-                now = {worker.pid for worker in await self.workers() if not worker.is_old}
+                text = await self._ask("show proc")
             except Unsure:  # between two workers
-                now = before
+                text = ""
+            now = {worker.pid for worker in answers.processes(text) if not worker.is_old}
             if now and not now & before:
                 return
-            if loop.time() > until:
-                raise Unsure("HAProxy has not loaded its new configuration", hint="see HAProxy's log")
+            if (now and answers.has_refused(text) and answers.reloads(text) > told) or loop.time() > until:
+                raise SyncError("HAProxy has not loaded its new configuration, and goes on with the last", hint=_LOG)
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _ask(self, *commands: str, pid: int = 0) -> str:

@@ -306,6 +306,15 @@ def test_files_that_door_config_wrote_meanwhile_are_loaded(shards: Shards):
     shards.wait_reaches("r1", "root")
 
 
+def test_a_configuration_that_somebody_damaged_is_put_right_before_haproxy_loads_it(shards: Shards):
+    file, before = shards.door.directory / "haproxy.cfg", workers(shards.door)
+    good = file.read_text()
+    file.write_text("garbage")
+    assert until(lambda: file.read_text() == good, seconds=PATIENCE), shards.kept.process.tail(20)
+    assert until(lambda: not set(before) & set(workers(shards.door)), seconds=PATIENCE), shards.kept.process.tail(20)
+    shards.wait_reasons()
+
+
 def test_the_status_of_a_door_is_what_haproxy_robots_and_the_upkeep_say(shards: Shards):
     shards.place("r1", "b")
     shards.wait_reaches("r1", "b")

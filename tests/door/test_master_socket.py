@@ -14,7 +14,7 @@ from crsyncer.door.domain.signing_keys import keys_of
 from crsyncer.door.door_files import MAP, put_files, put_map
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.upkeep import Upkeep
-from crsyncer.errors import Unsure
+from crsyncer.errors import SyncError, Unsure
 from crsyncer.sandbox.free_ports import free_ports
 from crsyncer.sandbox.process import Process, spawn
 from tests.adapters.kube_server import make_certificates
@@ -146,6 +146,21 @@ async def test_G4_1_where_the_maps_file_cannot_be_written_haproxy_has_the_map_an
     assert upkeep.seen.unwritten is None
     assert file.read_text() == "robot-r1 b\n"
     assert (await upkeep.at_shard("root"))["routed"] == []
+
+
+async def test_a_configuration_that_haproxy_refuses_is_told_at_once_and_the_last_one_serves(running: Running):
+    socket = await running.start()
+    file, before = running.directory / "haproxy.cfg", await newest(socket)
+    good = file.read_text()
+    for _ in range(2):
+        file.write_text("garbage\n")
+        with pytest.raises(SyncError, match="HAProxy has not loaded its new configuration") as caught:
+            await socket.reload()
+        assert not isinstance(caught.value, Unsure)
+        assert await newest(socket) == before
+    file.write_text(good)
+    await socket.reload()
+    assert await newest(socket) != before
 
 
 async def test_a_socket_of_another_haproxy_is_told_and_its_map_is_left_alone(running: Running, tmp_path: Path):

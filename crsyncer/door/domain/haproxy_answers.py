@@ -8,6 +8,7 @@ _ENTRY = re.compile(r"^0x[0-9a-f]+: key=(?P<key>.+?) use=\d+ exp=-?\d+(?P<data>.
 _COUNT = re.compile(r"\b(?P<name>conn_cur|http_req_cnt)=(?P<number>\d+)")
 _SESSION = re.compile(r"^(?P<id>0x[0-9a-f]+): .*?\bsrc=(?P<source>\S+) .*?\bbe=(?P<backend>\S+)", re.MULTILINE)
 _VERSION = re.compile(r"(?:HAProxy|HA-Proxy) version (\d+)\.(\d+)")
+_FAILED = re.compile(r"^\d+\s+master\s+\d+ \[failed: (\d+)\]", re.MULTILINE)
 _UPTIME = re.compile(r"(\d+)d(\d+)h(\d+)m(\d+)s")
 _SHARD_BACKEND = "shard-"
 _UP = "2"
@@ -65,6 +66,12 @@ def reloads(text: str) -> int:
         if len(words) >= 3 and words[0].isdigit() and words[1] == "master" and words[2].isdigit():
             return int(words[2])
     return 0
+
+
+def has_refused(text: str) -> bool:
+    """Whether the master could not load its configuration the last time that it was told to, by `show proc`."""
+    found = _FAILED.search(text)
+    return found is not None and int(found[1]) > 0
 
 
 def map_entries(text: str) -> dict[str, str]:
