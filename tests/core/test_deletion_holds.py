@@ -156,6 +156,9 @@ def test_C1_7_few_copies_are_not_held(left: int, copies: int):
     assert not bench.holds.selection_counted(set(keys[:left]), copies=copies, now=6.0)
     assert bench.holds.keeps(keys[0]) == VERIFY
     assert bench.holds.kind_wide == {}
+    bench.holds.count_selection(7.0)
+    assert bench.holds.keeps(keys[0]) == Wait(Until.COUNTED)
+    assert bench.holds.kind_wide == {HoldReason.SELECTION_CHANGED: ("", 7.0)}
 
 
 def test_C1_7_left_behind_is_what_is_ours_and_is_not_being_deleted_yet():

@@ -338,3 +338,14 @@ def test_C7_related_objects_may_be_called_otherwise_in_the_cloud():
     assert named.problem == ""
     known = spoken(replace(named, shape=replace(named.shape, identity="c1")))
     assert known.new_name(Key("default", "m")) == Key("", "default-m")
+
+
+def test_C5_4_references_cover_others_that_name_and_select_no_more():
+    one, other = Key("default", "m"), Key("default", "n")
+    edge, north = (Selection(namespace, Selector()) for namespace in ("edge", "north"))
+    both = References(frozenset({one}), edge) | References(frozenset({other}), north)
+    assert both == References(frozenset({one, other}), edge)
+    assert References() | both == both
+    assert [both.cover(each) for each in (both, References(), References(frozenset({other})))] == [True] * 3
+    assert not both.cover(References(frozenset({Key("default", "o")})))
+    assert not both.cover(References(selection=north))
