@@ -9,6 +9,9 @@ from tests.model.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("what an edit has left behind is forgotten by the next one", reselection._has_left_behind,
+           "return any(", "return False and any(",
+           noticed_by="C1_7_C2_3_few_copies_go_also_where_their_deletion_is_under_way_as_naming_is_edited"),
     Mutant("a restored cluster has nothing that an edit had left behind", LeftBehind.count_again,
            "if self._marks and", "if False and",
            noticed_by="C1_7_S8_3_what_a_restored_cluster_has_again_is_not_left_behind"),

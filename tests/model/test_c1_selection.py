@@ -1,5 +1,6 @@
 """C1.7 on virtual time: an edit of a policy's selection leaves no copy behind in silence."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN
+from tests.model.answers import FORBIDDEN, UNAVAILABLE
 from tests.model.config_maps import maps, put_map
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, serve_policies
@@ -203,6 +204,22 @@ def test_C1_7_a_copy_that_its_own_finalizer_keeps_goes_later_and_is_not_asked_fo
         world.pass_time(120)
         row = world.status()["kinds"][0]
         assert row["objects"][down.side] == 2
+
+
+@BOTH
+@FILTERS
+def test_C1_7_C2_3_few_copies_go_also_where_their_deletion_is_under_way_as_naming_is_edited(
+    source: str, edit: str
+) -> None:
+    with kind(source, few=3) as world:
+        _, down = roles(world, source)
+        world.inject(str(down.side), UNAVAILABLE, verb="delete", times=math.inf, seconds=20)
+        apply_policy(world.robot, **EDITS[edit])
+        world.pass_time(10)
+        assert names(down) == {"on 2", "off 3"}
+        apply_policy(world.robot, **EDITS[edit], naming={"name": "{name}-{hash}"})
+        world.pass_time(120)
+        assert (names(down), holds(world)) == ({"on 2"}, [])
 
 
 @BOTH

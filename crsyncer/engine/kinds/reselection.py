@@ -37,7 +37,8 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
     if formers:
         if not all(map(wanted.is_in_the_same_places, formers)):
             _forget_missing_kind(policy, context)
-        if not policy.related and any(map(wanted.leaves_copies_behind, formers)):
+        leaves = any(map(wanted.leaves_copies_behind, formers)) or _has_left_behind(policy, loaded)
+        if leaves and not policy.related:
             _leave_behind(policy, loaded, context, former=None if place is None else Place(*place))
         loaded = await _kept(policy, loaded, formers, context)
     now = [wanted.text, list(Place.of(policy.endpoint(policy.downstream)).values)]
@@ -72,6 +73,11 @@ def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *,
         places.leave(former, known, to=place, held=held, is_known=listed and not under_way)
     if not held and (copies or places.places or not listed):
         store.put_meta(name, {**kind_wide, HoldReason.SELECTION_CHANGED: ["", context.clock()]})
+
+
+def _has_left_behind(policy: KindPolicy, loaded: Loaded) -> bool:
+    """Whether there are copies that an earlier edit has left behind: what is forgotten now, no watch shows again."""
+    return any(view.unselected and _is_ours(view, policy) for view in loaded.views[policy.downstream].values())
 
 
 def _name(policy: KindPolicy, key: Key, copy: View, place: Place) -> Key:
