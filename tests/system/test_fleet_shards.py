@@ -22,7 +22,7 @@ from tests.system.fleet_bed import FleetBed, make_bed
 from tests.system.fleet_objects import made
 from tests.system.kinds import account
 
-REPORTS = FLEET_CRDS["robotsyncstates"]
+REPORTS = (FLEET_CRDS["robotsyncstates"], FLEET_CRDS["robotobjectstatuses"])
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
         kind = crd(group, filtered="true")
         on_b = FleetBed(api_b, plane_b, tmp_path, group, await api_b.apply_crd(kind))
         for api in (api_b, robot_api):
-            await api.apply_crd(REPORTS)
+            await asyncio.gather(*map(api.apply_crd, REPORTS))
         try:
             await bed.robots("r0")
             await bed.robots("rb", **{SHARD_LABEL: "b"})
@@ -145,4 +145,4 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
             await eventually(none_left, what="no replica on any shard")
         finally:
             await bed.stop()
-            await robot_api.remove_crds(REPORTS)
+            await robot_api.remove_crds(*REPORTS)
