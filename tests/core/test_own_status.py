@@ -16,6 +16,7 @@ from crsyncer.core.pair.own_status import (
     is_left,
     own_key,
     own_name,
+    own_statuses,
     receiver,
     seen_status,
     write_own,
@@ -172,6 +173,7 @@ def test_F10_3_metadata_of_others_are_read_before_the_own_object_is_replaced(oth
 
 
 def test_F10_3_a_list_shows_what_the_own_object_has() -> None:
+    assert own_statuses(ROBOT_NAME, "fleet").selector == f"{ROBOT_LABEL}={ROBOT_NAME}"
     raw = {"metadata": METADATA, "spec": {"source": {"uid": "u-1"}, "returned": {"n": 1}}}
     assert (seen_status(raw, POLICY), own_key(raw, POLICY)) == (OWN, None)
     raw["spec"]["source"] |= {"namespace": "default", "name": "a"}
