@@ -9,11 +9,12 @@ import pytest
 from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.fleet_checks import judge_crd, judge_fleet, judge_leader, judge_rights
 from crsyncer.cli.fleet.shard_checks import ShardSeen, judge_labels, judge_shard
-from crsyncer.cli.fleet.whole_fleet import WholeFleet, is_built_in
+from crsyncer.cli.fleet.whole_fleet import WholeFleet
 from crsyncer.console.set_up.doctor_report import Check, Mark, document, exit_code, with_offline
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.resolution import is_built_in
 from crsyncer.fleet.domain.rollout.decisions import decision_of
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.shown.fleet_facts import Leader, Reported

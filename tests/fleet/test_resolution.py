@@ -10,7 +10,7 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.read_objects import placement_of
 from crsyncer.fleet.domain.rollout.robot_states import Unresolved
 from crsyncer.fleet.domain.values import Reason, Verdict
-from tests.fleet.made import GOALS, KIND, key, placement, raw_placement, raw_robot, ready_fleet
+from tests.fleet.made import GOALS, KIND, goal, key, placement, raw_placement, raw_robot, ready_fleet
 
 TEMPLATES = [{"name": "t", "group": "lab.example.com", "resource": "maps", "object": {"spec": {}}}]
 
@@ -145,6 +145,24 @@ def test_F5_3_a_placement_that_terminates_waits_for_every_kind_that_may_have_its
     assert resolution.unlisted_kinds(fleet, leaving) == [GOALS]
     fleet.kind_shown(replace(other, verdict=Verdict.NOT_PLACEABLE))
     assert resolution.unlisted_kinds(fleet, leaving) == [GOALS]
+
+
+def test_F2_3_controllers_in_the_cloud_that_act_on_a_kind_are_told_by_the_condition():
+    kind = replace(KIND, resource="jobs.batch", group="batch", plural="jobs", kind="Job")
+    fleet, job = ready_fleet(), goal(apiVersion="batch/v1", kind="Job")
+    fleet.kind_shown(kind)
+    entries = [{"group": "batch", "resource": "jobs", "selectors": [{}]}]
+    fleet.placement_shown(raw_placement("jobs", robotSelectors=[{}], resources=entries))
+    fleet.object_shown(job, "jobs.batch")
+    shown = fleet.index.placements["site/jobs"]
+    assert resolution.warning(fleet, shown) == ""
+    acted = {**job, "status": {"active": 1}}
+    assert fleet.object_shown(acted, "jobs.batch").placements == {"site/jobs"}
+    assert resolution.warning(fleet, shown).startswith("controllers in the cloud act on objects of jobs.batch")
+    assert fleet.object_shown(acted, "jobs.batch").placements == set()
+    assert resolution.warning(fleet, replace(shown, singleton=True)) == "", "we wrote that status"
+    fleet.object_shown({**goal(), "status": {"phase": "Ready"}}, GOALS)
+    assert resolution.warning(fleet, placement()) == "", "a robot's status"
 
 
 def test_bad_and_unknown_robots_are_named():

@@ -177,6 +177,13 @@ def test_at_most_twenty_errors_and_holds_are_shown_and_all_errors_are_counted():
     assert len(condition("Held", holds=holds)[2]) == 1024
 
 
+def test_F2_3_a_warning_is_the_message_of_a_placement_that_is_resolved():
+    by, told = placement(), dict.fromkeys(counts({}, {}, replicas=0), 0)
+    found = placement_status(by, told, faults=[], holds=[], unresolved=None, gated=True, now=NOW, warning="beware")
+    shown = found["conditions"][0]
+    assert (shown["type"], shown["status"], shown["message"]) == ("Resolved", "True", "beware")
+
+
 def test_F7_4_collected_is_shown_where_there_are_collectors():
     by, told = placement(), dict.fromkeys(counts({}, {}, replicas=0), 0)
 

@@ -21,6 +21,7 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.read_objects import placement_of, row_of
+from crsyncer.fleet.domain.resolution import is_built_in
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
 from crsyncer.fleet.domain.shown.fleet_reasons import SHARD_HINT
 from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
@@ -188,8 +189,3 @@ async def _show_objects(send: Send, found: WholeFleet, kind: PlacedKind) -> None
                 found.marked.append((kind.name, metadata.get("namespace") or "", metadata["name"]))
             if selector != SOURCE and kind.shard == ROOT and raw.get("status") and is_built_in(kind):
                 found.acted.add(kind.resource)
-
-
-def is_built_in(kind: PlacedKind) -> bool:
-    """Whether a kind comes with Kubernetes: such API groups have one word, or are of k8s.io."""
-    return "." not in kind.group or kind.group.endswith(".k8s.io")

@@ -346,6 +346,7 @@ class Placements:
             gate=progress.gate(),
             group=progress.group,
             collected=self._returned.collected(placement.text),
+            warning=resolution.warning(fleet, placement),
             singletons=returned.singletons(placement.text),
             now=rfc3339(state.clock()) or "",
         )

@@ -381,7 +381,7 @@ class Fleet:
         if old is None and source is None:
             return Change()
         before, after = self.index.put_source(key, source)
-        is_same = old is not None and source is not None and (old.uid, old.meaning) == (source.uid, source.meaning)
+        is_same = old is not None and source is not None and old.seen == source.seen
         if is_same and before == after:
             return Change()
         change = Change(placements=before | after, returned=self.statuses.of(source_id(key)))

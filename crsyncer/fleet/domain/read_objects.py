@@ -84,7 +84,8 @@ def source_of(raw: Json, resource: str) -> Source:
     body = {key: value for key, value in raw.items() if key != "status"}
     body["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
     key = SourceKey(resource, metadata.get("namespace") or "", metadata["name"])
-    return Source(key, metadata["uid"], body, terminating=metadata.get("deletionTimestamp") is not None)
+    is_terminating = metadata.get("deletionTimestamp") is not None
+    return Source(key, metadata["uid"], body, terminating=is_terminating, has_status=bool(raw.get("status")))
 
 
 def template_source(placement: Placement, template: TemplateSource) -> Source:

@@ -96,6 +96,24 @@ def lacks_kind(fleet: Fleet, shard: str, placement: Placement) -> bool:
     return any(True for name in placement.kinds for _ in _problem_at(fleet, shard, placement, name))
 
 
+def warning(fleet: Fleet, placement: Placement) -> str:
+    """What is wrong about a placement that is followed; empty: nothing (F2.3).
+
+    A status of a source of a built-in kind is that of the cloud's own controllers, unless we return a robot's.
+    """
+    kinds = {name for name in placement.kinds if (kind := fleet.index.kinds.get(name)) and is_built_in(kind)}
+    if not kinds or placement.singleton:
+        return ""
+    sources = (fleet.index.sources.get(key) for key in fleet.index.sources_of(placement.text) if key.resource in kinds)
+    acted = sorted({each.key.resource for each in sources if each is not None and each.has_status})
+    return f"controllers in the cloud act on objects of {some(acted)}, as only robots shall" if acted else ""
+
+
+def is_built_in(kind: PlacedKind) -> bool:
+    """Whether a kind comes with Kubernetes: such API groups have one word, or are of k8s.io."""
+    return "." not in kind.group or kind.group.endswith(".k8s.io")
+
+
 def not_listed(kinds: list[str]) -> Unresolved:
     """What a placement shows whose kinds cannot be listed: their replicas stay as they are."""
     return Unresolved("NotListed", f"the controller cannot list {some(kinds)}")

@@ -89,11 +89,17 @@ class Source:
     uid: str
     body: Json
     terminating: bool = False
+    has_status: bool = False
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Its labels."""
         return self.body["metadata"].get("labels") or {}
+
+    @property
+    def seen(self) -> tuple[str, bool, Json]:
+        """What of it concerns anybody."""
+        return self.uid, self.has_status, self.meaning
 
     @property
     def meaning(self) -> Json:

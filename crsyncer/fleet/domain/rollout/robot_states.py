@@ -145,6 +145,7 @@ def conditions(
     gate: Gate | None,
     now: str,
     collected: tuple[bool, str, str] | None = None,
+    warning: str = "",
 ) -> list[Json]:
     """The conditions Resolved, Stamped, RolledOut, Held and, where it is given, Collected: status, reason and message.
 
@@ -157,7 +158,7 @@ def conditions(
         _condition(
             "Resolved",
             unresolved is None,
-            *((unresolved.reason, unresolved.message) if unresolved else ("Resolved", _unused(placement))),
+            *((unresolved.reason, unresolved.message) if unresolved else ("Resolved", warning or _unused(placement))),
         ),
         _condition("Stamped", not any(unwritten.values()), *_reason(unwritten, "Stamped")),
         _condition("RolledOut", *_rolled_out(placement, counted, gated=gated, gate=gate)),
@@ -232,17 +233,26 @@ def placement_status(
     gate: Gate | None = None,
     group: int = 0,
     collected: tuple[bool, str, str] | None = None,
+    warning: str = "",
     singletons: Iterable[Json] = (),
 ) -> Json:
     """The status of a placement: at most 20 errors and holds are shown, and all errors are counted.
 
-    `group`: the one that the rollout is at; 0: there is no rollout.
+    `group`: the one that the rollout is at; 0: there is no rollout. `warning`: what `Resolved` says where it is true.
     """
     wrong, held = sorted(faults, key=lambda each: (each.robot, each.source, each.reason)), list(holds)
     return {
         "observedGeneration": placement.generation,
         "conditions": conditions(
-            placement, counted, unresolved=unresolved, holds=held, gated=gated, gate=gate, now=now, collected=collected
+            placement,
+            counted,
+            unresolved=unresolved,
+            holds=held,
+            gated=gated,
+            gate=gate,
+            now=now,
+            collected=collected,
+            warning=warning,
         ),
         "counts": dict(counted),
         **({"group": group} if group else {}),
