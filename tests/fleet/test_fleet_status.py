@@ -1,11 +1,13 @@
 """The document of `crsyncer fleet status`, of values: health, reasons, robots."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.model import Json
+from crsyncer.fleet.domain.lease import UNLISTED
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
 from crsyncer.fleet.domain.rollout.reports import Report
@@ -80,6 +82,20 @@ def test_F1_2_the_leases_time_is_that_of_the_api_server_whatever_the_controllers
     assert leader_of({"metadata": {}, "spec": spec}) == Leader("pod-a", NOW + 3600)
     assert leader_of({"metadata": {}, "spec": {"renewTime": "soon"}}) == Leader()
     assert leader_of({"metadata": {}}) == leader_of(None) == Leader()
+
+
+def test_F1_1_a_controller_that_cannot_list_an_input_writes_nothing_and_the_status_says_so():
+    lease = {"metadata": {"annotations": {UNLISTED: "FieldStrips"}}, "spec": {"holderIdentity": "pod-a"}}
+    assert leader_of(lease).unlisted == "FieldStrips"
+    content = shown(leader=replace(LEADER, unlisted="FieldStrips"))
+    [reason] = content["reasons"]
+    assert (reason["code"], content["health"], content["controller"]["state"]) == ("NotListed", "attention", "running")
+    assert "FieldStrips" in reason["message"]
+    assert "crsyncer fleet doctor" in reason["hint"]
+    absent = shown(
+        leader=replace(LEADER, unlisted="FieldStrips"), dead={"fieldstrips.fleet.crsyncer.cloudrobotics.com"}
+    )
+    assert codes(absent) == ["KindNotServed"]
 
 
 def test_S5_5a_an_input_whose_kind_is_not_served_needs_a_human():

@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain import lease as leases
-from crsyncer.fleet.domain.lease import ObservedLease, observe
+from crsyncer.fleet.domain.lease import UNLISTED, ObservedLease, observe
 
 _PATH = "/apis/coordination.k8s.io/v1/namespaces/fleet/leases"
 _UNIX = 1_800_000_000.25
@@ -76,10 +76,18 @@ def test_F1_2_a_lease_is_taken_over_kept_and_given_back_in_the_version_that_was_
     again = leases.take("fleet", taken.body, identity="a", unix=_UNIX + 9).body["spec"]
     assert again == spec | {"renewTime": leases.micro_time(_UNIX + 9)}
     kept = leases.renew("fleet", taken.body, unix=_UNIX + 5)
-    assert kept.body == taken.body | {"spec": spec | {"renewTime": leases.micro_time(_UNIX + 5)}}
+    assert kept.body["spec"] == spec | {"renewTime": leases.micro_time(_UNIX + 5)}
     assert kept.timeout < 5.0
     back = leases.give_back("fleet", taken.body, unix=_UNIX + 6).body["spec"]
     assert (back["holderIdentity"], back["leaseDurationSeconds"], back["leaseTransitions"]) == ("", 1, 4)
+
+
+def test_F1_1_a_renewal_says_what_the_leader_cannot_list_and_leaves_other_annotations() -> None:
+    lease = _lease(holderIdentity="a", renewTime="t1")
+    lease["metadata"]["annotations"] = {"team": "night"}
+    waiting = leases.renew("fleet", lease, unix=_UNIX, unlisted="FieldStrips").body
+    assert waiting["metadata"]["annotations"] == {"team": "night", UNLISTED: "FieldStrips"}
+    assert leases.renew("fleet", waiting, unix=_UNIX).body["metadata"] == lease["metadata"]
 
 
 def test_F1_2_a_lease_without_a_spec_is_nobodys() -> None:

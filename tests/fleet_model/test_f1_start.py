@@ -2,6 +2,7 @@
 
 import pytest
 
+from crsyncer.fleet.domain.shown.fleet_facts import leader_of
 from crsyncer.ports import Reply
 from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_world import FleetWorld
@@ -35,7 +36,9 @@ def test_F1_1_without_a_list_of_an_input_a_new_leader_writes_neither_replicas_no
         world.pass_time(145)
         assert rule.met
         assert [*world.written(began, resource="goals"), *world.written(began, resource="fieldstrips")] == []
+        assert leader_of(world.lease).unlisted
         world.agree()
+        assert not leader_of(world.lease).unlisted
         assert world.specs()["robot-r1/dock"] == {"x": 2}
 
 

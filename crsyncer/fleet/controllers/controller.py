@@ -51,7 +51,9 @@ class FleetController:
         self._store = store
         self.connection = self._connect(ROOT, cluster)
         self.shards = {name: self._connect(name, each) for name, each in shards.items()}
-        self.leader = Leader(self.connection, namespace=settings.namespace, identity=identity, clock=clock)
+        self.leader = Leader(
+            self.connection, namespace=settings.namespace, identity=identity, unlisted=self._unlisted, clock=clock
+        )
         self.leading: Leading | None = None
         """What there is of it while this process leads."""
 
@@ -79,9 +81,8 @@ class FleetController:
 
     def unready(self) -> str | None:
         """Why a leader does not know all inputs yet; None: it does, or this process stands by."""
-        if self.leading is None or (missing := self.leading.unlisted()) == "":
-            return None
-        return f"not listed yet: {missing}"
+        missing = self._unlisted()
+        return f"not listed yet: {missing}" if missing else None
 
     def facts(self) -> FleetFacts | None:
         """The fleet as the leader knows it, for its page and metrics; None: this process stands by."""
@@ -92,7 +93,7 @@ class FleetController:
             placements=list(fleet.index.placements.values()),
             robots=fleet.index.robots,
             decisions=placements.decisions(),
-            leader=LeaderFact(self.leader.holder, now if self.leader.leads else None),
+            leader=LeaderFact(self.leader.holder, now if self.leader.leads else None, self._unlisted()),
             now=now,
             reports=placements.reports.all(),
             dead=sorted(fleet.dead),
@@ -103,6 +104,9 @@ class FleetController:
     async def release(self) -> None:
         """Give the Lease back, after `run` has ended."""
         await self.leader.release()
+
+    def _unlisted(self) -> str:
+        return "" if self.leading is None else self.leading.unlisted()
 
     def _server_clock(self) -> float:
         return self._clock() + (self._cluster.clock_offset or 0.0)

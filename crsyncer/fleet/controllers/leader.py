@@ -29,11 +29,17 @@ class Leader:
     """Takes the Lease, keeps it, and says before each write whether this process may still make it.
 
     `identity` names this process and no other one, not even its own successor. `clock` is Unix time in seconds: it is
-    only shown in the Lease.
+    only shown in the Lease, like what `unlisted` returns: the inputs that a leader waits for.
     """
 
     def __init__(
-        self, connection: Connection, *, namespace: str, identity: str, clock: Callable[[], float] = time.time
+        self,
+        connection: Connection,
+        *,
+        namespace: str,
+        identity: str,
+        unlisted: Callable[[], str] = str,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.identity = identity
         self.holder = ""
@@ -42,6 +48,7 @@ class Leader:
         """Why a standby cannot read or take the Lease; "": it can."""
         self._connection = connection
         self._namespace = namespace
+        self._unlisted = unlisted
         self._clock = clock
         self._observed: ObservedLease | None = None
         self._claim: Call | None = None
@@ -126,7 +133,8 @@ class Leader:
     async def _renew(self) -> bool:
         """Renew the Lease; False: it has to be tried again. Raises NotLeading when it is another's, or gone."""
         try:
-            if await self._hold(leases.renew(self._namespace, self._lease, unix=self._clock())):
+            unlisted = self._unlisted()
+            if await self._hold(leases.renew(self._namespace, self._lease, unix=self._clock(), unlisted=unlisted)):
                 return True
             lease = await self._read()
         except NotLeading as error:

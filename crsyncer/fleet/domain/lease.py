@@ -11,8 +11,11 @@ from datetime import UTC, datetime
 
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call, Collection
+from crsyncer.fleet.domain.values import F
 
 LEASE = "crsyncer-fleet"
+UNLISTED = F + "unlisted"
+"""The annotation by which a leader says what it waits for: until that is listed, it writes nothing (F1.1)."""
 DURATION_SECONDS = 15
 RENEW_SECONDS = 5.0
 LEADS_SECONDS = 10.0
@@ -95,9 +98,13 @@ def take(namespace: str, lease: Json | None, *, identity: str, unix: float) -> C
     return Call("create", "POST", leases(namespace).path, body=body, timeout=TIMEOUT_SECONDS)
 
 
-def renew(namespace: str, lease: Json, *, unix: float) -> Call:
-    """The request by which its holder keeps the Lease."""
-    return _put(namespace, lease, _spec(lease) | {"renewTime": micro_time(unix)}, timeout=RENEWAL_TIMEOUT_SECONDS)
+def renew(namespace: str, lease: Json, *, unix: float, unlisted: str = "") -> Call:
+    """The request by which its holder keeps the Lease, and says what it cannot list."""
+    metadata = lease["metadata"]
+    others = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != UNLISTED}
+    annotations = others | ({UNLISTED: unlisted} if unlisted else {})
+    renewed = lease | {"metadata": metadata | {"annotations": annotations}}
+    return _put(namespace, renewed, _spec(lease) | {"renewTime": micro_time(unix)}, timeout=RENEWAL_TIMEOUT_SECONDS)
 
 
 def give_back(namespace: str, lease: Json, *, unix: float) -> Call:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.lease import DURATION_SECONDS, holder
+from crsyncer.fleet.domain.lease import DURATION_SECONDS, UNLISTED, holder
 from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.values import Placement, Robot
@@ -18,6 +18,8 @@ class Leader:
 
     holder: str = ""
     renewed: float | None = None
+    unlisted: str = ""
+    """What it waits for before it writes anything, as it says; "": nothing."""
 
     def is_running(self, now: float) -> bool:
         """Whether a controller leads now."""
@@ -77,7 +79,8 @@ def leader_of(lease: Json | None) -> Leader:
         if "f:renewTime" in ((each.get("fieldsV1") or {}).get("f:spec") or {}) and each.get("time")
     ]
     found = [time for time in map(read_time, times or [spec.get("renewTime")]) if time is not None]
-    return Leader(holder(lease), max(found, default=None))
+    unlisted = (metadata.get("annotations") or {}).get(UNLISTED)
+    return Leader(holder(lease), max(found, default=None), unlisted or "")
 
 
 def last_edit(raw: Json) -> float | None:

@@ -63,6 +63,9 @@ def _of_controller(facts: FleetFacts) -> Iterator[FleetReason]:
     if not facts.leader.is_running(facts.now):
         message = "no controller leads: nothing is placed, changed or removed until one is started"
         yield FleetReason(ATTENTION, "ControllerStopped", message, START_HINT)
+    elif facts.leader.unlisted and not facts.dead:
+        message = f"the controller cannot list all of {facts.leader.unlisted}: until it can, it writes nothing"
+        yield FleetReason(ATTENTION, "NotListed", message, _UNRESOLVED["NotListed"])
 
 
 def _of_kinds(facts: FleetFacts) -> Iterator[FleetReason]:
