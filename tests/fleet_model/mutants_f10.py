@@ -3,6 +3,7 @@
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.index import Index
+from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.shared import source_marks
 from crsyncer.fleet.domain.shared.robot_statuses import RobotStatuses
 from tests.model.mutant import Mutant
@@ -18,6 +19,10 @@ MUTANTS = (
     Mutant("a mark of a placement that nobody knows is removed", source_marks.decide_mark,
            "owner is None or marked", "not marked or marked",
            noticed_by="F10_3_a_source_is_marked_while_a_placement_shares_it"),
+    Mutant("sources that are unseen are lost to shards", Losses._problem,
+           "index.problem_of(index.kinds[key.kind], shared=placement.shared)",
+           "index.kinds[key.kind].problem_for(shared=placement.shared)",
+           noticed_by="F2_3_F1_1_sources_that_are_unseen"),
     Mutant("one shard's copy is enough", Fleet.misplaced,
            "if key.robot else ()", "",
            noticed_by="F10_3_a_copy_on_another_shard_is_no_reason_not_to_make_one"),

@@ -11,6 +11,7 @@ from tests.system.bed import crd
 
 NEW, OLD = {"x": 2}, {"x": 1}
 SOURCE = "cr-syncer.cloudrobotics.com/spec-source"
+TEMPLATE: Any = {"name": "made", "group": GROUP, "resource": "goals", "object": {"spec": OLD}}
 ROLLOUT: Any = {
     "readyWhen": "true",
     "rollout": {"maxConcurrency": 1, "minReadySeconds": 0, "progressDeadlineSeconds": 60},
@@ -83,3 +84,24 @@ def test_F2_3_a_kind_of_no_robot_there_is_no_fault_of_a_shard() -> None:
         fleet.world.settle()
         assert fleet.world.condition("Resolved") == ("False", "NotPlaceable")
         assert fleet.world.condition("Resolved", "q") == ("True", "Resolved")
+
+
+@pytest.mark.parametrize("spec", [{"templates": [TEMPLATE]}, {"mode": "Shared"}], ids=["Replica", "Shared"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_F2_3_F1_1_sources_that_are_unseen_while_the_root_marks_their_kind_otherwise_remove_nothing(
+    spec: Any, restarts: bool
+) -> None:
+    with sharded(filtered=None if "mode" in spec else "true", **spec) as fleet:
+        there, began = fleet["b"].specs(), fleet.world.clock.now
+        assert there
+        fleet.world.cloud.annotate_kind({SOURCE: "robot"})
+        fleet.world.settle()
+        if restarts:
+            fleet.world.kill()
+            fleet.world.start()
+        fleet.world.pass_time(200)
+        assert fleet.world.condition("Resolved") == ("False", "NotPlaceable")
+        assert (fleet["b"].specs(), fleet.world.holds()) == (there, {})
+        fleet.world.cloud.annotate_kind({SOURCE: "cloud"})
+        fleet.agree()
+        assert (fleet["b"].specs(), fleet["b"].verbs(began)) == (there, [])

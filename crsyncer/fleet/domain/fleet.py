@@ -135,9 +135,8 @@ class Fleet:
         """Why nothing is written although it is wanted; empty: nothing stands against it."""
         if wanted.placement.problem:
             return f"its placement cannot be followed: {wanted.placement.problem}"
-        for kind in (self.index.kinds[wanted.kind.resource], wanted.kind):
-            if (problem := kind.problem_for(shared=wanted.placement.shared)) is not None:
-                return problem[1]
+        if (problem := self.index.problem_of(wanted.kind, shared=wanted.placement.shared)) is not None:
+            return problem[1]
         dead = {Input.STRIPS, wanted.kind.resource, wanted.kind.name} & self.dead
         return not_served(min(dead)) if dead else ""
 

@@ -153,6 +153,11 @@ class Index:
         message = f"shard {shard}: {resource} is {scope} there, which it is not at the root"
         return replace(found, verdict=Verdict.NOT_PLACEABLE, message=message)
 
+    def problem_of(self, kind: PlacedKind, *, shared: bool) -> tuple[Verdict, str] | None:
+        """Why a kind of one API server must not be placed in a mode, there or at the root; None: it may."""
+        found = (each.problem_for(shared=shared) for each in (self.kinds[kind.resource], kind))
+        return next((problem for problem in found if problem is not None), None)
+
     def source_of(self, found: str) -> SourceKey | None:
         """The selected source of that SOURCEID."""
         return self._ids.get(found)

@@ -190,8 +190,7 @@ class Losses:
             return Removal.UNKNOWN
         if self.held(key) is not None or placement is None:
             return Removal.HELD
-        kind = self._fleet.index.kinds[key.kind]
-        if kind.problem_for(shared=placement.shared) is not None and not placement.terminating:
+        if self._problem(key, placement) is not None and not placement.terminating:
             return Removal.UNKNOWN
         if not self._fleet.is_ready(key.kind) or self.unproven(key):
             return Removal.UNKNOWN
@@ -223,7 +222,7 @@ class Losses:
             return None
         if (placement := self._placement(key)) is None:
             return Why.PLACEMENT_GONE
-        problem = self._fleet.index.kinds[key.kind].problem_for(shared=placement.shared)
+        problem = self._problem(key, placement)
         if problem is not None and problem[0] is Verdict.NOT_PLACEABLE and not placement.terminating:
             return None
         blind = self._blind(key)
@@ -268,6 +267,11 @@ class Losses:
     def _placement(self, key: ReplicaKey) -> Placement | None:
         """The placement whose mark a replica bears."""
         return self._fleet.index.placement(self._fleet.rows[key].marks.placement)
+
+    def _problem(self, key: ReplicaKey, placement: Placement) -> tuple[Verdict, str] | None:
+        """Why the kind of a replica must not be placed, at its shard or at the root: its source is then unseen."""
+        index = self._fleet.index
+        return index.problem_of(index.kinds[key.kind], shared=placement.shared)
 
     def _blind(self, key: ReplicaKey) -> Why | None:
         """Why a loss proves nothing now (F5.2, second case)."""
