@@ -1,6 +1,7 @@
 """Deliberate defects of the controller: Shared mode (F10.3)."""
 
 from crsyncer.fleet.controllers.placements import Placements
+from crsyncer.fleet.domain import replica_plan
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.losses import Losses
@@ -29,4 +30,7 @@ MUTANTS = (
     Mutant("the root gets a copy of its own source", Index.selecting,
            "key.shard in self._shards()", "True",
            noticed_by="F10_3_nothing_is_written_at_the_root_and_for_no_single_robot"),
+    Mutant("a copy that is kept goes on as shared", replica_plan._remove,
+           "{SHARED} & set(row.annotations)", "{}",
+           noticed_by="F10_3_F5_4_copies_that_are_kept_lose_the_mark"),
 )

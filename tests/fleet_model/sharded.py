@@ -121,10 +121,11 @@ class Shard:
             yield f"before {', '.join(sorted(missing))} was listed (F1.1)"
         if write.resource == "namespaces" and write.verb == "create":
             return
-        raw = write.before or write.after
-        if write.resource != GOALS or raw is None or not is_replica(raw):
+        seen = [each for each in (write.before, write.after) if each is not None and is_replica(each)]
+        if write.resource != GOALS or not seen:
             yield "it is no replica (F3.2)"
             return
+        raw = seen[0]
         moments = self.world.judge.window(patient=True)
         robot, place = oracle.texts(raw, "labels").get(ROBOT_LABEL), (GOALS, write.namespace, write.name)
         robots = [moment.objects.get(ROBOTS, {}).get(("default", str(robot))) for moment in moments]
@@ -134,6 +135,9 @@ class Shard:
         if write.after is None:
             if None not in wanted:
                 yield "it is wanted (F5.1)"
+        elif not is_replica(write.after):
+            if None not in wanted:
+                yield "it is wanted (F5.1, F5.4)"
         elif not any(each is not None and not differences(write.after, each, is_new=True) for each in wanted):
             yield "not as rendered, or not wanted (F4)"
 

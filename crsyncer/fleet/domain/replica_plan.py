@@ -5,6 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, assert_never
 
+from crsyncer.core.content.annotations import SHARED
 from crsyncer.core.content.object_content import content_of, digest, is_deeper_than
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.names import REPLICA, SOURCE, mark_texts
@@ -40,7 +41,7 @@ class Removal(StrEnum):
     UNKNOWN = "unknown"
     """What it depends on is not listed, or its kind is not alive."""
     UNMARK = "unmark"
-    """KeepReplicas: only the marks go."""
+    """KeepReplicas: only the marks go, with that of a copy that robots share."""
 
 
 def decide_replica(
@@ -218,8 +219,9 @@ def _remove(row: Row, removal: Removal) -> ReplicaPlan:
         case Removal.NOW:
             return Delete(row.uid, row.resource_version)
         case Removal.UNMARK:
-            gone = [_removal("labels", SOURCE), _removal("annotations", REPLICA)]
-            return Patch((*_tests(row), *gone))
+            ours = (REPLICA, *({SHARED} & set(row.annotations)))
+            gone = (_removal("annotations", key) for key in ours)
+            return Patch((*_tests(row), _removal("labels", SOURCE), *gone))
         case Removal.LATER | Removal.HELD | Removal.UNKNOWN:
             return Wait(f"its removal is {removal}")
         case _:

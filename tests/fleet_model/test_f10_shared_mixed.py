@@ -1,0 +1,154 @@
+"""Shared mode together with what else may happen: shards away, kinds that change, other placements (F10.3)."""
+
+from tests.fleet_model import oracle
+from tests.fleet_model.sharded import GOALS, sharded
+from tests.fleet_model.test_f10_shared import NEW, OLD, mark, returned, shared
+
+FILTER = "cr-syncer.cloudrobotics.com/filter-by-robot-name"
+PLACEMENTS = oracle.PLACEMENTS
+READY = "returned.status.phase == 'Ready'"
+
+
+def test_F10_3_F5_4_copies_that_are_kept_lose_the_mark_of_what_robots_share() -> None:
+    with shared(deletionPolicy="KeepReplicas") as fleet:
+        fleet.world.unplace()
+        fleet.world.settle()
+        for name in "bc":
+            copy = fleet[name].cloud.get("dock", namespace="default")
+            assert copy is not None
+            assert (copy["spec"], oracle.texts(copy, "labels"), oracle.texts(copy, "annotations")) == (OLD, {}, {})
+        assert mark(fleet) is None
+        assert fleet.world.stored(PLACEMENTS) == {}
+
+
+def test_F10_3_F3_7_an_object_that_is_handed_over_by_its_label_becomes_the_copy() -> None:
+    with shared() as fleet:
+        fleet["b"].cloud.create("lift", namespace="default", spec=NEW)
+        fleet.world.source("lift")
+        fleet.world.settle()
+        identity = oracle.digest([GOALS, "default", "lift"])
+        fleet["b"].cloud.label("lift", namespace="default", **{oracle.SOURCE: identity})
+        fleet.agree()
+        assert fleet["b"].specs()["default/lift"] == OLD
+        assert fleet.world.status()["errors"] == []
+
+
+def test_F10_3_F10_2_a_shard_that_is_not_in_the_settings_keeps_its_copies_as_they_are() -> None:
+    with shared() as fleet:
+        fleet.world.kill()
+        shard = fleet.shards.pop("b")
+        fleet.world.start()
+        fleet.world.cloud.set("dock", spec=NEW)
+        fleet.agree()
+        fleet.world.pass_time(60)
+        assert fleet.world.decided() == {"r0": "Stamped", "rb": "Blocked", "rc": "Stamped"}
+        assert shard.specs() == {"default/dock": OLD}
+        fleet.world.unplace()
+        fleet.world.pass_time(60)
+        assert fleet.world.stored(PLACEMENTS) == {}
+        assert mark(fleet) is None
+        fleet.world.kill()
+        fleet.shards["b"] = shard
+        fleet.world.start()
+        fleet.world.pass_time(200)
+        assert shard.specs() == {"default/dock": OLD}
+
+
+def test_F10_3_F4_2_a_strip_changes_the_copies_alone() -> None:
+    with shared() as fleet:
+        fleet.world.cloud.set("dock", spec={"x": 1, "y": 2})
+        fleet.world.strip("s", "/spec/y")
+        fleet.agree()
+        assert fleet["b"].specs() == fleet["c"].specs() == {"default/dock": OLD}
+        source = fleet.world.cloud.get("dock", namespace="default")
+        assert source is not None
+        assert source["spec"] == {"x": 1, "y": 2}
+
+
+def test_F10_3_F5_3_a_new_leader_waits_for_the_copies_of_a_shard_that_is_away() -> None:
+    with shared() as fleet:
+        fleet.world.cut(fleet["b"].link)
+        fleet.world.unplace()
+        fleet.world.pass_time(60)
+        fleet.world.kill()
+        fleet.world.start()
+        fleet.world.pass_time(120)
+        assert (fleet["b"].specs(), fleet["c"].specs()) == ({"default/dock": OLD}, {})
+        assert fleet.world.placement()["metadata"]["finalizers"]
+        fleet.world.mend(fleet["b"].link)
+        fleet.agree()
+        assert fleet["b"].specs() == {}
+        assert fleet.world.stored(PLACEMENTS) == {}
+
+
+def test_F10_3_F5_1_a_copy_goes_once_its_shard_is_back_also_under_a_new_leader() -> None:
+    with shared() as fleet:
+        fleet.world.source("lift")
+        fleet.agree()
+        fleet.world.cut(fleet["b"].link)
+        fleet.world.cloud.delete("lift")
+        fleet.world.pass_time(60)
+        fleet.world.kill()
+        fleet.world.start()
+        fleet.world.pass_time(120)
+        assert fleet["b"].specs().keys() == {"default/dock", "default/lift"}
+        fleet.world.mend(fleet["b"].link)
+        fleet.agree()
+        assert fleet["b"].specs().keys() == {"default/dock"}
+
+
+def test_F10_3_S5_5_a_kind_that_goes_on_a_shard_is_waited_for_by_nobody() -> None:
+    with shared() as fleet:
+        fleet["b"].cloud.delete_kind()
+        while not fleet["b"].cloud.sweep():
+            fleet.world.pass_time(1)
+        fleet.world.cloud.set("dock", spec=NEW)
+        fleet.agree("c")
+        assert fleet.world.condition("Resolved") == ("False", "NotServed")
+        fleet.world.unplace()
+        fleet.world.settle()
+        assert fleet.world.stored(PLACEMENTS) == {}
+        assert mark(fleet) is None
+
+
+def test_F10_3_F2_3_a_kind_that_is_filtered_no_more_keeps_its_replicas_and_is_shared_beside_them() -> None:
+    with sharded() as fleet:
+        fleet.world.pass_time(5)
+        fleet.world.place("q", mode="Shared")
+        fleet.world.settle()
+        began, clouds = fleet.world.clock.now, [fleet.world.cloud, fleet["b"].cloud, fleet["c"].cloud]
+        for cloud in clouds:
+            cloud.annotate_kind({FILTER: None})
+        fleet.world.settle()
+        fleet.world.kill()
+        fleet.world.start()
+        fleet.world.settle()
+        assert fleet.world.condition("Resolved") == ("False", "NotPlaceable")
+        assert fleet.world.condition("Resolved", "q") == ("True", "Resolved")
+        assert mark(fleet) == fleet.world.placement("q")["metadata"]["uid"]
+        for cloud in clouds:
+            cloud.annotate_kind({FILTER: "true"})
+        fleet.world.settle()
+        assert fleet["b"].specs() == {"default/dock": OLD, "robot-rb/dock": OLD}
+        assert fleet["b"].verbs(began) == ["create"]
+        assert fleet.world.condition("Resolved", "q") == ("False", "NotPlaceable")
+        fleet.world.unplace("q")
+        fleet.world.settle()
+        assert fleet["b"].specs() == {"robot-rb/dock": OLD}
+        assert mark(fleet) is None
+
+
+def test_F10_3_F2_4_two_placements_read_one_status_and_the_older_one_has_the_copies() -> None:
+    with shared(readyWhen=READY) as fleet:
+        fleet.world.pass_time(5)
+        fleet.world.place("q", mode="Shared", readyWhen=READY)
+        fleet.agree()
+        for robot in ("r0", "rb", "rc"):
+            returned(fleet, robot, {"phase": "Ready"})
+        fleet.world.settle()
+        assert {*fleet.world.decided().values(), *fleet.world.decided("q").values()} == {"Ready"}
+        assert [fleet.world.status(name)["counts"]["replicas"] for name in "pq"] == [2, 0]
+        fleet.world.unplace()
+        fleet.agree()
+        assert set(fleet.world.decided("q").values()) == {"Ready"}
+        assert fleet.world.status("q")["counts"]["replicas"] == 2
