@@ -1,5 +1,6 @@
 """Deliberate defects of the controller: Shared mode (F10.3)."""
 
+from crsyncer.fleet.controllers.mark_writer import SourceMarks
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.domain import replica_plan
 from crsyncer.fleet.domain.fleet import Fleet
@@ -33,4 +34,7 @@ MUTANTS = (
     Mutant("a copy that is kept goes on as shared", replica_plan._remove,
            "{SHARED} & set(row.annotations)", "{}",
            noticed_by="F10_3_F5_4_copies_that_are_kept_lose_the_mark"),
+    Mutant("a refused mark of a source that is gone is told on", SourceMarks.write,
+           "del self._refused[key]", "pass",
+           noticed_by="F10_3_a_mark_that_was_refused_is_told_no_more"),
 )

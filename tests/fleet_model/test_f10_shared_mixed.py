@@ -3,6 +3,7 @@
 from tests.fleet_model import oracle
 from tests.fleet_model.sharded import GOALS, sharded
 from tests.fleet_model.test_f10_shared import NEW, OLD, mark, returned, shared
+from tests.model.answers import FORBIDDEN
 
 FILTER = "cr-syncer.cloudrobotics.com/filter-by-robot-name"
 PLACEMENTS = oracle.PLACEMENTS
@@ -152,3 +153,16 @@ def test_F10_3_F2_4_two_placements_read_one_status_and_the_older_one_has_the_cop
         fleet.agree()
         assert set(fleet.world.decided("q").values()) == {"Ready"}
         assert fleet.world.status("q")["counts"]["replicas"] == 2
+
+
+def test_F10_3_a_mark_that_was_refused_is_told_no_more_once_its_source_is_gone() -> None:
+    with shared() as fleet:
+        fleet.world.source("lift")
+        fleet.world.inject(FORBIDDEN, verb="patch", part="/goals/lift", times=1)
+        fleet.world.pass_time(60)
+        [error] = fleet.world.status()["errors"]
+        assert error["source"] == "default/lift"
+        fleet.world.cloud.delete("lift")
+        fleet.agree()
+        fleet.world.settle()
+        assert fleet.world.status()["errors"] == []

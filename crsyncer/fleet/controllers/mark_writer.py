@@ -53,7 +53,10 @@ class SourceMarks:
         fleet, times = self._state.fleet, list[float]()
         if not placement.shared:
             return None
-        for key in sorted({*fleet.index.sources_of(placement.text), *left_marks(fleet, placement)}):
+        keys = {*fleet.index.sources_of(placement.text), *left_marks(fleet, placement)}
+        for key in [key for key, each in self._refused.items() if each.placement == placement.uid and key not in keys]:
+            del self._refused[key]  # the source is gone, or nobody's any more
+        for key in sorted(keys):
             plan = decide_mark(fleet, key)
             if not isinstance(plan, Patch):
                 self._refused.pop(key, None)
