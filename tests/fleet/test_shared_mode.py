@@ -170,14 +170,14 @@ def test_F2_3_copies_of_a_kind_of_the_other_mode_stay():
     assert losses.holds() == {}
 
 
-def test_F1_1_a_kind_for_mode_shared_that_nobody_places_need_not_be_listed():
+def test_F1_1_a_kind_for_mode_shared_that_nobody_places_may_have_copies_and_holds_no_robot_back():
     fleet = made(raw_placement(resources=[]))
-    fleet.listed -= {GOALS, f"b/{GOALS}"}
     assert all_listed(fleet)
+    fleet.listed -= {GOALS, f"b/{GOALS}"}
+    assert not all_listed(fleet)
     assert unlisted_at(fleet, "b") == []
     fleet.placement_shown(raw_shared("other"))
     assert unlisted_at(fleet, "b") == [GOALS]
-    assert not all_listed(fleet)
     assert unlisted_kinds(fleet, fleet.index.placements["site/other"]) == [GOALS]
     fleet.placement_shown(raw_placement(terminating=True))
     assert unlisted_kinds(fleet, fleet.index.placements["site/all"]) == [GOALS, f"{GOALS} on shard b"]

@@ -37,4 +37,7 @@ MUTANTS = (
     Mutant("a refused mark of a source that is gone is told on", SourceMarks.write,
            "del self._refused[key]", "pass",
            noticed_by="F10_3_a_mark_that_was_refused_is_told_no_more"),
+    Mutant("a Decision goes before the copies that it names can be seen", Placements._clean_up,
+           " and resolution.all_listed(self._state.fleet)", "",
+           noticed_by="F10_3_F5_2_what_is_held_of_a_placement_that_is_gone"),
 )

@@ -6,7 +6,7 @@ from tests.fleet_model.test_f10_shared import NEW, OLD, mark, returned, shared
 from tests.model.answers import FORBIDDEN
 
 FILTER = "cr-syncer.cloudrobotics.com/filter-by-robot-name"
-PLACEMENTS = oracle.PLACEMENTS
+PLACEMENTS, DECISIONS = oracle.PLACEMENTS, f"robotplacementdecisions.{oracle.FLEET}"
 READY = "returned.status.phase == 'Ready'"
 
 
@@ -166,3 +166,19 @@ def test_F10_3_a_mark_that_was_refused_is_told_no_more_once_its_source_is_gone()
         fleet.agree()
         fleet.world.settle()
         assert fleet.world.status()["errors"] == []
+
+
+def test_F10_3_F5_2_what_is_held_of_a_placement_that_is_gone_stays_named_while_its_kind_cannot_be_listed() -> None:
+    with shared() as fleet:
+        fleet.world.kill()
+        fleet.world.cloud.finalize("p", kind=PLACEMENTS)
+        fleet.world.unplace()
+        assert fleet.world.stored(PLACEMENTS) == {}
+        for name in "bc":
+            fleet.world.inject(FORBIDDEN, verb="list", part="/goals", name=fleet[name].link, times=10)
+        fleet.world.start()
+        fleet.world.pass_time(60)
+        assert len(fleet.world.stored(DECISIONS)) == 1
+        fleet.world.pass_time(600)
+        assert fleet["b"].specs() == fleet["c"].specs() == {"default/dock": OLD}
+        assert len(fleet.world.stored(DECISIONS)) == 1

@@ -35,25 +35,20 @@ def unlisted_kinds(fleet: Fleet, placement: Placement) -> list[str]:
 
 
 def all_listed(fleet: Fleet) -> bool:
-    """Whether every kind that may be placed is listed, on each shard."""
-    return not fleet.unread and not any(_unlisted(fleet))
+    """Whether every kind that may be placed is listed, on each shard: no replica can be unseen."""
+    kinds = fleet.index.kinds.values()
+    return not fleet.unread and all(each.name in fleet.listed for each in kinds if each.verdict is Verdict.PLACEABLE)
 
 
 def unlisted_at(fleet: Fleet, shard: str) -> list[str]:
-    """The kinds of a shard that could be listed and are not."""
-    return [each.resource for each in _unlisted(fleet) if each.shard == shard]
-
-
-def _unlisted(fleet: Fleet) -> Iterator[PlacedKind]:
-    """The kinds that may be placed and are not listed; of those for mode Shared only what placements name.
+    """The kinds of a shard that may be placed and are not listed; of those for mode Shared only what placements name.
 
     A controller that has no rights for the others, since nobody uses them, need not have them.
     """
     named = {name for placement in fleet.index.placements.values() for name in placement.kinds}
-    for kind in fleet.index.kinds.values():
-        is_needed = kind.verdict is Verdict.PLACEABLE and (not kind.shared or kind.resource in named)
-        if is_needed and kind.name not in fleet.listed:
-            yield kind
+    kinds = (each for each in fleet.index.kinds.values() if each.shard == shard and each.verdict is Verdict.PLACEABLE)
+    needed = (each for each in kinds if not each.shared or each.resource in named)
+    return [each.resource for each in needed if each.name not in fleet.listed]
 
 
 def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = "") -> Unresolved | None:
