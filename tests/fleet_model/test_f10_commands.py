@@ -7,8 +7,9 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply, Send
 from tests.fleet_model.asking import Asked
-from tests.fleet_model.oracle import ROBOTS
+from tests.fleet_model.oracle import PLACEMENTS, ROBOTS
 from tests.fleet_model.sharded import GOALS, Shard, Sharded, sharded
+from tests.model.answers import FORBIDDEN
 
 NEW = {"x": 2}
 
@@ -18,8 +19,10 @@ def asked(fleet: Sharded, given: Iterable[str] = "bc", *, away: str = "") -> Ask
     return Asked(fleet.world, {name: _send(fleet[name], is_away=name == away) for name in given})
 
 
-def _send(shard: Shard, *, is_away: bool) -> Send:
+def _send(shard: Shard, *, is_away: bool = False, forbids: str = "") -> Send:
     async def send(call: Call) -> Reply:
+        if forbids and forbids in call.path:
+            return FORBIDDEN
         if is_away:
             raise Unsure("the connection is refused")
         return shard.server.answer(call)
@@ -104,3 +107,38 @@ def test_F5_2_a_hold_is_released_with_the_names_of_its_replicas_on_all_shards() 
         fleet.enrol("rb", "b")
         fleet.enrol("rc", "c")
         fleet.agree()
+
+
+def test_F10_3_copies_whose_kind_no_placement_names_any_more_are_planned() -> None:
+    with sharded(filtered=None, mode="Shared") as fleet:
+        fleet.world.kill()
+        fleet.world.edit(resources=[])
+        writes = asked(fleet).plan()["writes"]
+        assert [(each["verb"], each["shard"], each["when"]) for each in writes] == [
+            ("delete", "b", "held"),
+            ("delete", "c", "held"),
+        ]
+        fleet.world.start()
+        fleet.world.settle()
+        assert fleet.world.holds() == {"SourcesLost": 2}
+
+
+def test_F10_3_F5_2_copies_of_a_placement_that_is_gone_are_planned_as_held() -> None:
+    with sharded(filtered=None, mode="Shared") as fleet:
+        fleet.world.kill()
+        fleet.world.cloud.finalize("p", kind=PLACEMENTS)
+        fleet.world.unplace()
+        writes = asked(fleet).plan()["writes"]
+        assert [(each["verb"], each["shard"], each["when"]) for each in writes] == [
+            ("delete", "b", "held"),
+            ("delete", "c", "held"),
+        ]
+
+
+def test_F1_1_who_may_not_list_what_all_robots_get_and_nobody_places_is_told_nothing_of_it() -> None:
+    with sharded(filtered=None, mode="Shared") as fleet:
+        forbidding = {name: _send(fleet[name], forbids="/goals") for name in "bc"}
+        assert Asked(fleet.world, forbidding).unknown() != []
+        fleet.world.kill()
+        fleet.world.edit(resources=[])
+        assert Asked(fleet.world, forbidding).unknown() == []

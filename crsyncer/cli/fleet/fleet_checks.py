@@ -129,10 +129,12 @@ def _properties(placements: Iterable[Placement], *, exists: bool) -> Check:
 
 def _kinds(found: WholeFleet) -> Iterator[Check]:
     index = found.fleet.index
-    replicas = Counter(key.resource for key in found.fleet.rows)
+    named, replicas = index.named_kinds(), Counter(key.resource for key in found.fleet.rows)
     where = " on the shards that were read" if found.fleet.unread else ""
     for name, kind in sorted((name, kind) for name, kind in index.kinds.items() if kind.shard == ROOT):
         check = partial(_check, "kind", resource=name)
+        if kind.shared and name not in named and not replicas[name]:
+            continue  # all robots get it, and no placement has to do with that
         if kind.verdict is not Verdict.PLACEABLE:
             yield check(Mark.FAIL, f"{kind.verdict}: {kind.message}", "a placement names it: correct one of both")
         elif name in found.acted:

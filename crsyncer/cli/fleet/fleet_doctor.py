@@ -131,11 +131,12 @@ async def _fleet(send: "Send", settings: "FleetSettings", shards: "Shards") -> l
         return [*await _rights(send, rights), unread]
     index = found.fleet.index
     placements = index.placements.values()
-    named = {each.resource for one in placements for each in one.entries}
-    named |= {each.resource for one in placements for each in one.templates}
-    # The CRD of Robots often says that they may be placed: who places none needs no right to write them.
+    named = index.named_kinds()
+    # Robots, and what all robots get, often may be placed by what their CRD says: who places none needs no right.
     placeable = [kind for kind in index.kinds.values() if kind.verdict is Verdict.PLACEABLE and kind.shard == ROOT]
-    kinds = [kind for kind in placeable if kind.resource != settings.robots or kind.resource in named]
+    kinds = [
+        kind for kind in placeable if kind.resource in named or not (kind.shared or kind.resource == settings.robots)
+    ]
     missing = _expressions()
     problems = {} if missing else {each.text: _problem(each) for each in placements}
     exists = namespace.status != 404

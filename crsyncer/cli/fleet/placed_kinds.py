@@ -33,7 +33,7 @@ class PlacedKinds:
         self._policies: dict[str, Json] | None = None
 
     async def all(self, named: Iterable[Resource]) -> dict[str, PlacedKind]:
-        """By name every kind of the cloud that may be placed in mode Replica, and those that are named."""
+        """By name every kind of the cloud that may be placed, in whatever mode, and those that are named."""
         assert self._send is not None  # noqa: S101 asked by callers
         policies, listed = await self._sync_policies(), await lister.crds(self._send)
         crds = {crd["metadata"]["name"]: crd for crd in (*listed, *filter(is_crd, self._given))}
@@ -46,7 +46,7 @@ class PlacedKinds:
             await self.kind(each.group, each.resource)
         names = {each.full_name for each in chosen}
         found = self._kinds.items()
-        return {name: kind for name, kind in found if kind.problem_for(shared=False) is None or name in names}
+        return {name: kind for name, kind in found if kind.verdict is Verdict.PLACEABLE or name in names}
 
     async def kind(self, group: str, plural: str, manifests: Sequence[Json] = ()) -> PlacedKind:
         """A kind that is named in a placement. Raises SyncError.

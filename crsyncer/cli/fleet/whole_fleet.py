@@ -15,7 +15,7 @@ from crsyncer.console.compare import lister
 from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Collection
-from crsyncer.errors import NotServed, SyncError
+from crsyncer.errors import NotAllowed, NotServed, SyncError
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
@@ -91,7 +91,7 @@ async def load_fleet(
         fleet.kind_shown(kind)
     for raw in found.placements.values():
         fleet.placement_shown(raw)
-    await _load_objects(send, found, kinds)
+    await _load_objects(send, found, kinds, placements)
     await asyncio.gather(*(_load_shard(name, there, found, placements) for name, there in shards.items()))
     found.unknown()
     return found
@@ -110,7 +110,7 @@ async def _load_shard(shard: str, send: Send | SyncError, found: WholeFleet, pla
     for kind in there.values():
         found.fleet.kind_shown(kind)
     found.fleet.unread.discard(shard)
-    await _load_objects(send, found, there)
+    await _load_objects(send, found, there, placements)
 
 
 def stored_placement(found: WholeFleet, name: str) -> Json:
@@ -158,20 +158,28 @@ async def _load_inputs(send: Send, found: WholeFleet) -> None:
     found.listed(*Input)
 
 
-async def _load_objects(send: Send, found: WholeFleet, kinds: Mapping[str, PlacedKind]) -> None:
+async def _load_objects(
+    send: Send, found: WholeFleet, kinds: Mapping[str, PlacedKind], placements: Iterable[Placement]
+) -> None:
     """The objects of each kind. One of which the CRD is being deleted has objects, and lists them."""
+    named = {each.full_name for each in named_kinds(placements)}
     for name in sorted(kinds):
         if kinds[name].version:
-            await load_kind(send, found, kinds[name])
+            await load_kind(send, found, kinds[name], is_needed=name in named or not kinds[name].shared)
 
 
-async def load_kind(send: Send, found: WholeFleet, kind: PlacedKind) -> None:
-    """The objects of a kind, the sources before the replicas. Of a kind that is not served yet there are none."""
+async def load_kind(send: Send, found: WholeFleet, kind: PlacedKind, *, is_needed: bool = True) -> None:
+    """The objects of a kind, the sources before the replicas. Of a kind that is not served yet there are none.
+
+    Not needed is a kind that all robots get and no placement names: who may not list it misses only what is left over.
+    """
     try:
         await _show_objects(send, found, kind)
     except NotServed:
         found.listed(kind.name)
     except SyncError as error:
+        if not is_needed and isinstance(error, NotAllowed):
+            return
         found.failures.append(SyncError(f"{on_shard(kind.name)} cannot be listed: {error}", hint=error.hint))
     else:
         found.listed(kind.name)

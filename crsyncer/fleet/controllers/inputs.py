@@ -168,20 +168,17 @@ class Inputs:
 
     def _placements_changed(self) -> None:
         """Kinds that placements name are looked for, also where they have no CRD, and watched."""
-        named = self._named()
+        named = self.state.fleet.index.named_kinds()
         self.kinds.named(named)
         for kind in list(self.state.fleet.index.kinds.values()):
             if kind.shard == self.shard:
                 self._adapt(kind, named)
 
-    def _named(self) -> set[str]:
-        return {resource for each in self.state.fleet.index.placements.values() for resource in each.kinds}
-
     def _kind_shown(self, kind: PlacedKind) -> None:
         if self.shard != ROOT:
             kind = kind.at_shard(self.shard)
         self.intake.kind_shown(kind)
-        self._adapt(kind, self._named())
+        self._adapt(kind, self.state.fleet.index.named_kinds())
         if self.shard != ROOT:
             return
         if kind.resource == self.state.settings.robots and kind.version and kind.verdict is not Verdict.NOT_SERVED:

@@ -61,6 +61,10 @@ class Index:
         """The placements that select a robot."""
         return [text for text, robots in self._robots_of.items() if robot in robots]
 
+    def named_kinds(self) -> set[str]:
+        """The kinds that placements name."""
+        return {name for placement in self.placements.values() for name in placement.kinds}
+
     def naming(self, robot: str) -> set[str]:
         """The placements that name a robot, whether there is such a Robot or not."""
         return {text for text, each in self.placements.items() if robot in each.robot_names}

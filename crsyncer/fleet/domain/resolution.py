@@ -45,7 +45,7 @@ def unlisted_at(fleet: Fleet, shard: str) -> list[str]:
 
     A controller that has no rights for the others, since nobody uses them, need not have them.
     """
-    named = {name for placement in fleet.index.placements.values() for name in placement.kinds}
+    named = fleet.index.named_kinds()
     kinds = (each for each in fleet.index.kinds.values() if each.shard == shard and each.verdict is Verdict.PLACEABLE)
     needed = (each for each in kinds if not each.shared or each.resource in named)
     return [each.resource for each in needed if each.name not in fleet.listed]
