@@ -11,7 +11,7 @@ from crsyncer.cli.fleet.fleet_checks import judge_crd, judge_fleet, judge_leader
 from crsyncer.cli.fleet.shard_checks import ShardSeen, judge_labels, judge_shard
 from crsyncer.cli.fleet.whole_fleet import WholeFleet
 from crsyncer.console.set_up.doctor_report import Check, Mark, document, exit_code, with_offline
-from crsyncer.core.content.annotations import SHARD_LABEL
+from crsyncer.core.content.annotations import SHARD_LABEL, SHARED
 from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.resolution import is_built_in
@@ -88,6 +88,25 @@ def test_F2_3_controllers_in_the_cloud_that_act_on_a_kind_are_told():
     assert judged(World(robots=1), acted={GOALS})[f"kind {GOALS}"].state is Mark.WARN
     groups = {"apps": True, "": True, "policy.k8s.io": True, "lab.example.com": False}
     assert {group: is_built_in(replace(KIND, group=group)) for group in groups} == groups
+
+
+def test_F10_3_what_all_robots_get_is_shown_where_somebody_places_it_or_copies_are_left():
+    world = World(raw_placement(resources=[]), robots=1)
+    world.do(world.fleet.kind_shown(replace(KIND, shared=True)))
+    assert f"kind {GOALS}" not in judged(world)
+    world.do(world.fleet.placement_shown(raw_placement("q", mode="Shared")))
+    assert judged(world)[f"kind {GOALS}"].message == "1 source selected, 0 replicas"
+
+
+def test_F10_3_sources_that_a_placement_left_marked_as_shared_are_named():
+    world, marked = World(raw_placement("q", mode="Shared"), robots=1), goal()
+    world.do(world.fleet.kind_shown(replace(KIND, shared=True)))
+    marked["metadata"]["annotations"] = {SHARED: "a-former-one"}
+    world.do(world.fleet.object_shown(marked, GOALS))
+    assert "shared" not in judged(world)  # the next placement sets its own mark
+    world.do(world.fleet.placement_gone("site", "q"))
+    check = judged(world)["shared"]
+    assert (check.state, check.message.partition(": ")[2]) == (Mark.WARN, f"{GOALS}/site/dock")
 
 
 def test_a_placement_without_sources_or_that_goes_is_told():

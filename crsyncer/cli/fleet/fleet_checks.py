@@ -6,12 +6,13 @@ from functools import partial
 
 from crsyncer.cli.fleet.whole_fleet import WholeFleet
 from crsyncer.console.set_up.doctor_report import Check, Mark
-from crsyncer.core.content.annotations import ROOT
+from crsyncer.core.content.annotations import ROOT, SHARED
 from crsyncer.core.model import Json, Side
 from crsyncer.core.reports.text import count, duration, some
 from crsyncer.fleet.domain.names import SOURCE, is_robot_name
 from crsyncer.fleet.domain.renderings import uses_properties
 from crsyncer.fleet.domain.resolution import unresolved
+from crsyncer.fleet.domain.shared.source_marks import marked_by
 from crsyncer.fleet.domain.shown.fleet_facts import Leader, Reported
 from crsyncer.fleet.domain.shown.fleet_reasons import START_HINT, items
 from crsyncer.fleet.domain.transport.transports import TRANSPORTS
@@ -88,6 +89,7 @@ def judge_fleet(
     yield from _kinds(found)
     yield from _placements(found, problems)
     yield from _marked(found)
+    yield from _left_as_shared(found)
     yield from _strays(found)
     yield from _crowded(found)
     yield from _expressions(found.fleet.index.placements.values(), expressions)
@@ -191,6 +193,19 @@ def _handed_over(found: WholeFleet) -> Collection[tuple[str, str, str]]:
                 where = TRANSPORTS[key.target].address(governor[1], key.robot, namespaced=kind.namespaced)
                 places.add((key.kind, *where))
     return places
+
+
+def _left_as_shared(found: WholeFleet) -> Iterator[Check]:
+    """Sources with the mark of a Shared placement that is gone: robots go on to withhold statuses (F10.3)."""
+    index = found.fleet.index
+    names = [
+        "/".join(filter(None, key[:3]))
+        for key, source in index.sources.items()
+        if (uid := marked_by(source)) and index.placement(uid) is None and index.shared_governor(key) is None
+    ]
+    if names:
+        message = f"sources that are marked by placements that are gone, and so get no status: {some(sorted(names))}"
+        yield _check("shared", Mark.WARN, message, f"remove the annotation {SHARED} from them")
 
 
 def _strays(found: WholeFleet) -> Iterator[Check]:
