@@ -238,6 +238,7 @@ def test_F10_3_F3_7_an_object_of_that_name_on_a_shard_is_not_taken() -> None:
         assert fleet["c"].specs() == {"default/dock": OLD, "default/lift": OLD}
         [error] = fleet.world.status()["errors"]
         assert (error["robot"], error["reason"]) == ("", "NameTaken")
+        assert error["message"].startswith(f"{GOALS} default/lift on shard b is not of this source; label it ")
         assert fleet.world.decided() == {"r0": "Stamped", "rb": "Blocked", "rc": "Stamped"}
 
 

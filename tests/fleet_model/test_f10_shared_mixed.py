@@ -182,3 +182,17 @@ def test_F10_3_F5_2_what_is_held_of_a_placement_that_is_gone_stays_named_while_i
         fleet.world.pass_time(600)
         assert fleet["b"].specs() == fleet["c"].specs() == {"default/dock": OLD}
         assert len(fleet.world.stored(DECISIONS)) == 1
+
+
+def test_F10_3_what_a_shard_refuses_of_a_copy_is_told_with_the_shard() -> None:
+    with shared() as fleet:
+        fleet.world.inject(FORBIDDEN, name=fleet["b"].link, verb="create", part="/goals", times=1)
+        fleet.world.source("lift")
+        fleet.world.pass_time(60)
+        [error] = fleet.world.status()["errors"]
+        assert (error["robot"], error["source"], error["reason"]) == ("", "default/lift", "Refused")
+        assert error["message"].startswith("shard b: ")
+        assert fleet.world.decided() == {"r0": "Stamped", "rb": "Blocked", "rc": "Stamped"}
+        fleet.agree("c")
+        fleet.world.pass_time(3600)
+        fleet.agree()

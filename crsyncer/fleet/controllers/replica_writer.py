@@ -107,7 +107,7 @@ class ReplicaWriter:
             wait = self._reverts[key.kind].wait(Key(row.namespace, row.name), now)
             if wait > 0:
                 message = "somebody keeps changing the replica in the cloud; it is rewritten once a minute"
-                fault = Fault(key.robot, wanted.source.text, Reason.CONTESTED, message)
+                fault = _fault(key, wanted, Reason.CONTESTED, message)
                 self._refused[key] = _Refusal(*_try(wanted, row), fault, now + wait)
                 return fault
         return None
@@ -177,7 +177,7 @@ class ReplicaWriter:
     def _refuse(self, key: ReplicaKey, wanted: Wanted, row: Row | None, error: SyncError) -> Again:
         said = "the server refuses it" if wanted.kind.sensitive else str(error)
         hint = f"; {_FORBIDDEN}" if isinstance(error, NotAllowed) else ""
-        fault = Fault(key.robot, wanted.source.text, Reason.REFUSED, said + hint)
+        fault = _fault(key, wanted, Reason.REFUSED, said + hint)
         self._refused[key] = _Refusal(*_try(wanted, row), fault, self._state.now + _REFUSED_SECONDS)
         return _DONE
 
@@ -242,6 +242,12 @@ class ReplicaWriter:
         except SyncError:
             pass
         return None
+
+
+def _fault(key: ReplicaKey, wanted: Wanted, reason: Reason, message: str) -> Fault:
+    """What a write has met. Of a copy, which is no robot's, the message names the shard."""
+    is_named = bool(key.robot) or f"shard {key.shard}" in message
+    return Fault(key.robot, wanted.source.text, reason, message if is_named else f"shard {key.shard}: {message}")
 
 
 def _try(wanted: Wanted, row: Row | None) -> tuple[str, str]:

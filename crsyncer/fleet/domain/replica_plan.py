@@ -9,6 +9,7 @@ from crsyncer.core.content.annotations import SHARED
 from crsyncer.core.content.object_content import content_of, digest, is_deeper_than
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.names import REPLICA, SOURCE, mark_texts
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import (
     MOST_LEVELS,
     Blocked,
@@ -162,8 +163,9 @@ def _includes(found: Any, asked: Any) -> bool:
 def name_taken(wanted: Wanted) -> Blocked:
     """Why a replica cannot be made where something else is (F3.7)."""
     place = f"{wanted.namespace}/{wanted.name}" if wanted.namespace else wanted.name
+    where = "" if wanted.kind.shard == ROOT else f" on shard {wanted.kind.shard}"
     hint = f"label it {SOURCE}={wanted.source_id} to hand it over, or delete it"
-    return Blocked(Reason.NAME_TAKEN, f"{wanted.source.resource} {place} is not of this source; {hint}")
+    return Blocked(Reason.NAME_TAKEN, f"{wanted.source.resource} {place}{where} is not of this source; {hint}")
 
 
 def met_row(raw: Json, wanted: Wanted) -> Row | Blocked:
