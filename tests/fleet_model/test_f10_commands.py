@@ -142,3 +142,15 @@ def test_F1_1_who_may_not_list_what_all_robots_get_and_nobody_places_is_told_not
         fleet.world.kill()
         fleet.world.edit(resources=[])
         assert Asked(fleet.world, forbidding).unknown() == []
+
+
+def test_F10_3_what_one_shard_has_refused_explains_no_copy_on_another() -> None:
+    with sharded(filtered=None, mode="Shared") as fleet:
+        fleet.world.inject(FORBIDDEN, name=fleet["b"].link, verb="patch", part="/goals", times=1)
+        fleet.world.cloud.set("dock", spec=NEW)
+        fleet.world.pass_time(60)
+        assert explained(asked(fleet), "rb")["reason"] == "Refused"
+        assert explained(asked(fleet), "rc")["reason"] == "Current"
+        fleet.world.kill()
+        fleet.world.cloud.set("dock", spec={"x": 3})
+        assert explained(asked(fleet), "rc")["reason"] == "OtherStamp"

@@ -99,7 +99,8 @@ def fleet_explain(
     keys |= {key for key in rows if fleet.rows[key].marks.placement == placement.uid}
     if placement.shared:
         keys = {key for key in keys if key.shard == shard}
-    errors = {each.get("source"): each for each in items(placement.status, "errors") if each.get("robot") == owner}
+    told = [each for each in items(placement.status, "errors") if each.get("robot") == owner]
+    errors = {each.get("source"): each for each in told if owner or f"shard {shard}" in str(each.get("message"))}
     found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors)) for key in keys]
     for each in found:
         each["acked"] = robot.acked if each["written"] is not None else None
