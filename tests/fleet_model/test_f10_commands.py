@@ -151,6 +151,9 @@ def test_F10_3_what_one_shard_has_refused_explains_no_copy_on_another() -> None:
         fleet.world.pass_time(60)
         assert explained(asked(fleet), "rb")["reason"] == "Refused"
         assert explained(asked(fleet), "rc")["reason"] == "Current"
+        plan = asked(fleet).plan()
+        assert (plan["writes"], [each["reason"] for each in plan["blocked"]]) == ([], ["Refused"])
         fleet.world.kill()
         fleet.world.cloud.set("dock", spec={"x": 3})
         assert explained(asked(fleet), "rc")["reason"] == "OtherStamp"
+        assert [each["shard"] for each in asked(fleet).plan()["writes"]] == ["b", "c"]

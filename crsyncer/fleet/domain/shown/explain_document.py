@@ -12,7 +12,7 @@ from crsyncer.fleet.domain.read_objects import unreadable
 from crsyncer.fleet.domain.replica_plan import is_due
 from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import OfPlacement
-from crsyncer.fleet.domain.shown.fleet_reasons import items
+from crsyncer.fleet.domain.shown.fleet_reasons import errors_of
 from crsyncer.fleet.domain.shown.planning import planned
 from crsyncer.fleet.domain.shown.shared_source import shared_source
 from crsyncer.fleet.domain.shown.turns import Turns
@@ -99,8 +99,7 @@ def fleet_explain(
     keys |= {key for key in rows if fleet.rows[key].marks.placement == placement.uid}
     if placement.shared:
         keys = {key for key in keys if key.shard == shard}
-    told = [each for each in items(placement.status, "errors") if each.get("robot") == owner]
-    errors = {each.get("source"): each for each in told if owner or f"shard {shard}" in str(each.get("message"))}
+    errors = {each.get("source"): each for each in errors_of(placement, owner, shard)}
     found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors)) for key in keys]
     for each in found:
         each["acked"] = robot.acked if each["written"] is not None else None

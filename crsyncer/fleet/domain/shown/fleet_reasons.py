@@ -18,8 +18,8 @@ SHARD_HINT = "is its API server up, and is its kubeconfig in --shard right?"
 START_HINT = "is the Deployment of `crsyncer fleet run` there, and what do its logs say?"
 _UNRESOLVED = {
     "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
-    "NotPlaceable": "annotate the CRD in the cloud with spec-source: cloud and filter-by-robot-name: true, or add a"
-    " SyncPolicy there that says the same",
+    "NotPlaceable": "annotate the CRD in the cloud with spec-source: cloud and filter-by-robot-name: true (mode Shared:"
+    " not true), or add a SyncPolicy there that says the same",
     "NotAllowed": "move the placement into the controller's namespace: only placements there may select cluster-scoped"
     " objects",
     "NotListed": "crsyncer fleet doctor names the right that is missing",
@@ -163,6 +163,12 @@ def items(status: Json, name: str) -> list[Json]:
     """The objects in a list of a status; whoever writes it, it is read as far as it is sound."""
     found = status.get(name)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def errors_of(placement: Placement, robot: str, shard: str) -> list[Json]:
+    """The `errors` of a placement about a robot; or ("") about the copies on a shard, which their messages name."""
+    found = [each for each in items(placement.status, "errors") if each.get("robot") == robot]
+    return [each for each in found if robot or f"shard {shard}" in str(each.get("message"))]
 
 
 def number_of(status: Json) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
 from crsyncer.fleet.domain.rollout.reports import OfPlacement
 from crsyncer.fleet.domain.rollout.robot_progress import RobotTally, looked_at, may_write, restored
 from crsyncer.fleet.domain.seats import Seats, seat_of
-from crsyncer.fleet.domain.shown.fleet_reasons import items
+from crsyncer.fleet.domain.shown.fleet_reasons import errors_of, items
+from crsyncer.fleet.domain.transport.keys import shard_unit
 from crsyncer.fleet.domain.values import Placement, Reason, ReplicaKey, RobotState
 
 NOW, IN_TURN, DEFERRED, BLOCKED = "now", "inTurn", "deferred", "blocked"
@@ -50,22 +51,31 @@ class Turns:
     def refusal(self, key: ReplicaKey) -> tuple[str, str] | None:
         """Reason and message where the server has refused just what is due; None: it was not asked, or took it.
 
-        A Decision that says Blocked has the stamp of what could not be written; the status names the first errors.
+        A Decision that says Blocked has the stamp of what could not be written; the status names the first errors. Of a
+        copy, each robot of its shard says that.
         """
         wanted = self._fleet.wanted(key)
-        decided = None if wanted is None else self._decided.get((wanted.placement.uid, key.robot))
-        if wanted is None or decided is None or decided.state is not RobotState.BLOCKED:
+        if wanted is None or (robot := self._robot(key, wanted.placement)) is None:
             return None
-        if decided.stamp != self._tally(wanted.placement, key.robot).stamp:
+        decided = self._decided.get((wanted.placement.uid, robot))
+        if decided is None or decided.state is not RobotState.BLOCKED:
+            return None
+        if decided.stamp != self._tally(wanted.placement, robot).stamp:
             return None
         status = wanted.placement.status
-        errors = [each for each in items(status, "errors") if each.get("reason") in _ANSWERS]
+        errors = [each for each in errors_of(wanted.placement, key.robot, key.shard) if each.get("reason") in _ANSWERS]
         for each in errors:
-            if (each.get("robot"), each.get("source")) == (key.robot, wanted.source.text):
+            if each.get("source") == wanted.source.text:
                 return str(each["reason"]), str(each.get("message") or "")
         more = status.get("errorCount")
         is_cut = isinstance(more, int) and more > len(items(status, "errors"))
         return (str(Reason.REFUSED), decided.message) if is_cut else None
+
+    def _robot(self, key: ReplicaKey, placement: Placement) -> str | None:
+        """The robot of a replica; of a copy one on its shard, if there is any."""
+        index = self._fleet.index
+        on_shard = (each for each in index.robots_of(placement.text) if index.shard_of(each) == key.shard)
+        return key.robot or min(on_shard, default=None)
 
     def _look(self, placement: Placement, robot: str) -> str:
         tally, stored = self._tally(placement, robot), self._decided.get((placement.uid, robot))
@@ -85,7 +95,7 @@ class Turns:
             if wanted is not None and wanted.placement is placement:
                 plan = fleet.decide(key, wanted, removal=Removal.UNKNOWN)
                 seats.put(key, seat_of(key, wanted, fleet.rows.get(key), plan, None))
-        total = seats.total(placement.text, robot)
+        total = seats.total(placement.text, shard_unit(fleet.index.shard_of(robot)) if placement.shared else robot)
         return RobotTally(
             replicas=total.replicas,
             due=total.due,
