@@ -225,7 +225,8 @@ class Pending:
     dead: bool = False
     """Rejected for good: tried hourly, revived by any change (S10)."""
     unanswered: str = ""
-    """Digest of an earlier value that was being sent when this one replaced it: upstream may have got it."""
+    """Digest of the latest value whose write was not answered, or was under way when this value replaced it: upstream
+    may have received it."""
     follows: str = ""
     """Digest of upstream's status when the first value was queued, whoever had written it."""
     raw: bool = False

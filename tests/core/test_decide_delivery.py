@@ -9,6 +9,7 @@ from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
 from tests.core.builders import policy
 
 VALUE, ACCEPTED, UNANSWERED, FOLLOWED, ANOTHER = "value", "accepted", "unanswered", "followed", "another"
+EARLIER = "unanswered before"
 
 
 class Case(NamedTuple):
@@ -48,7 +49,9 @@ ROWS: tuple[tuple[str, Callable[[Case], bool], Delivery], ...] = (
     ("S4.9 upstream has it", lambda c: c.status == VALUE and not (c.merged and c.attempts), Delivery.ACKNOWLEDGE),
     (
         "S4.1 upstream has had another since",
-        lambda c: c.proof is Proof.MISSING and c.known and c.status not in ("", ACCEPTED, UNANSWERED, FOLLOWED),
+        lambda c: (
+            c.proof is Proof.MISSING and c.known and c.status not in ("", ACCEPTED, UNANSWERED, FOLLOWED, EARLIER)
+        ),
         Delivery.OVERTAKEN,
     ),
     ("S4.5 no place for a subtree", lambda c: c.subtree and c.odd, Delivery.NO_PLACE),
@@ -67,6 +70,7 @@ def cases() -> list[Case]:
         (ACCEPTED, False),
         (UNANSWERED, False),
         (FOLLOWED, False),
+        (EARLIER, False),
         (ANOTHER, False),
         ("", True),
     ]
@@ -108,7 +112,7 @@ def decided(case: Case) -> Delivery:
         Observation(found, case.freshness, case.tombstone),
         Observation(copy),
         policy(subtree="robot" if case.subtree else None),
-        Record(upstream_uid="u-1" if case.known else "u-9", upstream_status=ACCEPTED),
+        Record(upstream_uid="u-1" if case.known else "u-9", upstream_status=ACCEPTED, unanswered=(EARLIER,)),
         value=VALUE,
         proof=case.proof,
     )

@@ -98,8 +98,8 @@ PROMISES = (
     Mutant(
         "a status that upstream had before counts as a newer one",
         decide_delivery.decide_delivery,
-        "row.unanswered, row.follows)",
-        "row.unanswered)",
+        "row.unanswered, row.follows, ",
+        "row.unanswered, ",
         "rivalled",
         "never arrived",
     ),

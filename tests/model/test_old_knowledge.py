@@ -8,6 +8,8 @@ from crsyncer.core.content.annotations import SUBTREE
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
 from tests.model.scene import copy, original, scene, synced
+from tests.model.shared import returned, sharing
+from tests.model.weather import Fate
 from tests.model.world import World
 
 DONE = {"phase": "DONE"}
@@ -165,3 +167,24 @@ def test_S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made
         world.robot.set_status("a", {"part": {"phase": "NEW"}})
         world.settle()
         assert original(world)["status"] == {"part": {"phase": "NEW"}}
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["S4_1", "F10_3"])
+@pytest.mark.parametrize("fate", [Fate.REPLY_LOST, Fate.SNAPPED])
+def test_S4_1_what_upstream_has_of_an_unanswered_write_is_no_newer_status(marked: bool, fate: Fate) -> None:
+    with sharing(marked=marked) as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.inject("cloud", fate, verb="update" if marked else "patch")
+        world.robot.set_status("a", {"n": 2})
+        world.pass_time(0.3)
+        world.cut("cloud")
+        world.pass_time(40)
+        world.robot.set_status("a", {"n": 3})
+        world.pass_time(10)
+        world.crash()
+        world.robot.delete("a")
+        world.mend("cloud")
+        world.start()
+        world.settle()
+        assert (returned(world) if marked else original(world)["status"]) == {"n": 3}

@@ -58,7 +58,8 @@ def decide_delivery(
     if own.status == value and not on_its_way:
         return Delivery.ACKNOWLEDGE
     known = record.upstream_uid == own.uid
-    if proof is Proof.MISSING and known and own.status not in ("", record.upstream_status, row.unanswered, row.follows):
+    ours = ("", record.upstream_status, row.unanswered, row.follows, *record.unanswered)
+    if proof is Proof.MISSING and known and own.status not in ours:
         return Delivery.OVERTAKEN
     if own.shared:
         return Delivery.RETURN

@@ -192,9 +192,7 @@ class Outbox:
             unchanged = listed and self._cache.views[self._policy.upstream].get(key) == upstream
             raise lasting(error, tries=failures + 1, unchanged=unchanged) from None
         except Unsure:
-            record = self._cache.record_of(key, upstream.uid)
-            others = tuple(each for each in record.unanswered if each != wire)
-            self._cache.remember(key, replace(record, unanswered=(wire, *others)[:_UNANSWERED]))
+            self._note_unanswered(key, upstream.uid, wire)
             raise
         finally:
             del self._sending[key]
@@ -213,9 +211,21 @@ class Outbox:
             await self._own.write(key, row.upstream_uid, value, status=wire)
         except Conflict as error:
             raise lasting(error, tries=tries, unchanged=True) from None
+        except Unsure:
+            self._note_unanswered(key, row.upstream_uid, wire)
+            raise
         finally:
             del self._sending[key]
         self._acknowledge(key, row, wire=wire, resource_version="", returned=True)
+
+    def _note_unanswered(self, key: Key, upstream_uid: str, wire: str) -> None:
+        """Upstream may have received this value: if it shows it, nobody else has written a newer status (S4.1)."""
+        record = self._cache.record_of(key, upstream_uid)
+        others = tuple(each for each in record.unanswered if each != wire)
+        self._cache.remember(key, replace(record, unanswered=(wire, *others)[:_UNANSWERED]))
+        row = self._cache.pending.get(key)
+        if row is not None and row.upstream_uid == upstream_uid:
+            self._cache.set_pending(key, replace(row, unanswered=wire))
 
     def has_left_object(self, key: Key) -> bool:
         """Whether the robot has an object of its own in which no status belongs any more."""
