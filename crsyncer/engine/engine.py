@@ -97,7 +97,8 @@ class Engine:
             digest_key=digest_key,
             status_place=StatusPlace(
                 self.connections[Side.CLOUD],
-                report_place(robot, namespaces, report_namespace) if is_robot_name(robot) else None,
+                report_place(robot, namespaces, report_namespace),
+                is_named=is_robot_name(robot),
             ),
         )
         self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)

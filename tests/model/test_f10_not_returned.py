@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.content.object_content import ROBOT as ROBOT_ANNOTATION
 from crsyncer.ports import Reply
 from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAUTHORIZED, invalid
@@ -176,6 +177,69 @@ def test_F10_3_S4_8_the_audit_finds_an_object_that_was_deleted() -> None:
         world.cloud.delete(own_name(), kind=OWN_STATUSES)
         world.pass_time(10 * HOUR)
         assert returned(world) == {"n": 1}
+
+
+@pytest.mark.parametrize("refusal", [NOT_SERVED, FORBIDDEN])
+def test_F10_3_S4_8_where_none_may_be_listed_the_audit_compares_all_else(refusal: Reply) -> None:
+    with sharing() as world:
+        world.inject("cloud", refusal, part=PART, times=math.inf)
+        world.cloud.create("b", spec={"x": 1})
+        world.settle()
+        world.robot.set_status("b", {"n": 1})
+        world.settle()
+        world.cloud.set_status("b", {"n": 0})
+        world.pass_time(10 * HOUR)
+        assert original(world, "b")["status"] == {"n": 1}
+        assert reasons(world) == {}
+
+
+def test_F10_3_an_account_that_may_not_list_is_told_and_asks_no_more_than_hourly() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.cloud.delete(own_name(), kind=OWN_STATUSES)
+        world.inject("cloud", FORBIDDEN, verb="list", part=PART, times=math.inf)
+        begun = world.clock.now
+        world.robot.set_status("a", {"n": 2})
+        world.pass_time(HOUR)
+        assert list(reasons(world)) == [REASON]
+        assert len(asked(world, since=begun)) < 12
+        world.mend("cloud")
+        world.pass_time(1.3 * HOUR)
+        assert returned(world) == {"n": 2}
+
+
+def test_F10_3_an_object_goes_from_the_cloud_when_the_robot_becomes_the_source_of_its_kind() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        begun = world.clock.now
+        world.robot.annotate_kind({SPEC_SOURCE: "robot"})
+        world.pass_time(10 * HOUR)
+        assert own_statuses(world) == {}
+        assert world.journal.asked("robot", part=PART, since=begun) == []
+
+
+def test_F10_3_an_object_in_a_former_namespace_goes_also_after_an_expired_token() -> None:
+    with sharing() as world:
+        world.cloud.make_namespace("fleet")
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.inject("cloud", UNAUTHORIZED, verb="delete", part=PART)
+        restarted(world, "fleet")
+        world.pass_time(600)
+        assert (own_statuses(world), set(own_statuses(world, "fleet"))) == ({}, {own_name()})
+
+
+def test_F10_3_a_robot_without_a_name_returns_nothing_and_says_why() -> None:
+    with sharing() as world:
+        world.stop()
+        world.settings = replace(AgentSettings(), robot="")
+        world.start()
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(60)
+        assert "the robot has no name" in reasons(world)[REASON]
+        assert (is_untouched(world), asked(world)) == (True, [])
 
 
 def test_F10_3_an_object_from_before_the_store_was_lost_goes_when_its_source_has_gone() -> None:

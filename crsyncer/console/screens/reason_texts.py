@@ -147,7 +147,7 @@ REASONS = {
             "crsyncer explain shows what a copy waits for; its finalizer's controller must remove it",
         ),
         "StatusNotReturned": (
-            "the cloud takes no RobotObjectStatus, for which {statuses} of shared objects wait: {why}",
+            "{statuses} of shared objects cannot be written to a RobotObjectStatus in the cloud: {why}",
             "crsyncer fleet crds prints its CRD, crsyncer cloud-manifests the rights, reportNamespace says where; the"
             " agent asks again hourly, and after crsyncer pending retry",
         ),

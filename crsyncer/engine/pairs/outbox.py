@@ -10,7 +10,7 @@ from typing import Any
 from crsyncer.core.content.object_content import digest, map_generation, note_observed
 from crsyncer.core.content.shape import MutationFailed, bare
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Freshness, Json, Key, Pending, Proof, View
+from crsyncer.core.model import Freshness, Json, Key, Pending, Proof, Side, View
 from crsyncer.core.pair.actions import Agreed, CountAsSent, SendStatus
 from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.pair.own_status import is_left, receiver
@@ -21,9 +21,9 @@ from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.pairs.own_statuses import OwnStatuses
+from crsyncer.engine.pairs.own_statuses import OwnStatuses, is_refusal
 from crsyncer.engine.pairs.status_writer import StatusWriter
-from crsyncer.errors import Conflict, Never, SyncError, Unsure
+from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, Unsure
 from crsyncer.runtime.connection import Connection
 
 _SUSPECT_SECONDS = 60.0
@@ -41,7 +41,8 @@ class Outbox:
         store, clock = context.store, context.clock
         self._writer = StatusWriter(connection, policy=policy, store=store)
         self._place = context.status_place
-        self._own = OwnStatuses(connection, policy=policy, cache=cache, store=store, clock=clock, place=self._place)
+        cloud = context.connections[Side.CLOUD]
+        self._own = OwnStatuses(cloud, policy=policy, cache=cache, store=store, clock=clock, place=self._place)
         self._policy = policy
         self._cache = cache
         self._clock = clock
@@ -247,9 +248,17 @@ class Outbox:
         return True
 
     async def look(self) -> None:
-        """See whether the robot's own objects are as they were written (S4.8). Raises SyncError."""
-        if self._place.namespace is not None and self._own.may_be_there:
+        """See whether the robot's own objects are as they were written (S4.8), where that is allowed.
+
+        Raises SyncError.
+        """
+        if self._place.namespace is None or not self._own.may_be_there:
+            return
+        try:
             await self._own.look(self._place.namespace)
+        except (NotServed, NotAllowed) as error:
+            if not is_refusal(error):
+                raise
 
     def distrust(self) -> None:
         """Upstream was restored: it may have lost what the robot's own objects have shown (S8.3)."""

@@ -23,6 +23,7 @@ from crsyncer.runtime.waits import RetryAfter
 _REFUSED_SECONDS = 3600.0
 _REFUSED_ONCE_SECONDS = 120.0
 _OFF = "the setting reportNamespace is off"
+_UNNAMED = "the robot has no name, or none that is a DNS label of at most 57 characters"
 
 
 class StatusPlace:
@@ -31,9 +32,9 @@ class StatusPlace:
     All kinds share it, so that one refusal spares the requests of all. `namespace` None: there shall be no objects.
     """
 
-    def __init__(self, connection: Connection, namespace: str | None) -> None:
-        self.namespace = namespace
-        self.refusal = "" if namespace is not None else _OFF
+    def __init__(self, connection: Connection, namespace: str | None, *, is_named: bool) -> None:
+        self.namespace = namespace if is_named else None
+        self.refusal = _UNNAMED if not is_named else _OFF if namespace is None else ""
         """Why nothing is taken; empty: nothing is known of that."""
         self._connection = connection
         self._pause = RetryAfter(connection.waits)
@@ -44,7 +45,7 @@ class StatusPlace:
     def check(self) -> str:
         """The namespace. Raises NotReturned while it is known that nothing is taken."""
         if self.namespace is None:
-            raise NotReturned(_OFF, retry_after=_REFUSED_SECONDS)
+            raise NotReturned(self.refusal, retry_after=_REFUSED_SECONDS)
         if self._pause.left and self._history == self._connection.history_identity:
             raise NotReturned(self.refusal, retry_after=self._pause.left)
         return self.namespace
@@ -54,14 +55,18 @@ class StatusPlace:
         if error is None:
             self.refusal, self._taken = "", True
             return None
-        forbidden = isinstance(error, NotAllowed) and error.status == HTTPStatus.FORBIDDEN
-        if not forbidden and not isinstance(error, NotServed):
+        if not is_refusal(error):
             return error
         self.refusal = str(error)
         self._history = self._connection.history_identity
         self._pause.obey(_REFUSED_ONCE_SECONDS if self._taken else _REFUSED_SECONDS)
         self._taken = False
         return NotReturned(self.refusal, retry_after=self._pause.left)
+
+
+def is_refusal(error: SyncError) -> bool:
+    """Whether the cloud takes no such object, or not there, or not from this account; a 401 may end by itself."""
+    return isinstance(error, NotServed) or (isinstance(error, NotAllowed) and error.status == HTTPStatus.FORBIDDEN)
 
 
 class OwnStatuses:
@@ -111,7 +116,7 @@ class OwnStatuses:
             self._store.put_meta(self._meta_name, True)
             await self._store.durable()
         if own.uid and not own.resource_version and key not in self._metadata:
-            await self.look(place)
+            await self._look_here(place)
             raise Conflict("the object with the status was read again")
         call = own_status.write_own(
             self._policy,
@@ -128,7 +133,7 @@ class OwnStatuses:
             self._seen(key, upstream_uid, own._replace(upstream_uid=upstream_uid, status=status), metadata)
         except Conflict:
             self._writing.discard(key)
-            await self.look(place)
+            await self._look_here(place)
             raise
         finally:
             self._writing.discard(key)
@@ -154,7 +159,15 @@ class OwnStatuses:
         except (NotServed, NotAllowed) as error:
             if here:
                 raise self._place.answered(error) or error from None
+            if not is_refusal(error):
+                raise
         self._know(key, self._cache.record(key).upstream_uid, None)
+
+    async def _look_here(self, place: str) -> None:
+        try:
+            await self.look(place)
+        except SyncError as error:
+            raise self._place.answered(error) or error from None
 
     async def look(self, namespace: str) -> None:
         """See which of the robot's own objects are there: for all pairs at once. Raises SyncError.
