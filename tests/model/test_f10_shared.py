@@ -4,7 +4,7 @@ import pytest
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT as ROBOT_ANNOTATION
-from crsyncer.core.model import Json
+from crsyncer.core.model import Json, Side
 from crsyncer.fleet.domain.names import source_id
 from crsyncer.fleet.domain.values import SourceKey
 from tests.model.life import ROBOT, AgentSettings
@@ -246,3 +246,38 @@ def test_F10_3_marks_that_come_and_go_during_an_outage_lose_no_status(kill: bool
             found: Json = original(world).get("status") or {}
             assert (returned(world) if marked else found) == {"n": 2}
             assert marked or own_statuses(world) == {}
+
+
+def test_F10_3_a_mark_that_the_watch_shows_late_is_known_from_the_answer_to_a_status() -> None:
+    with sharing(marked=False) as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        begun = world.clock.now
+        world.weather[Side.CLOUD].lag = 100.0
+        mark(world)
+        for number in range(2, 6):
+            world.robot.set_status("a", {"n": number})
+            world.pass_time(5)
+        assert (original(world)["status"], returned(world)) == ({"n": 2}, {"n": 5})
+        world.settle()
+        assert (len(sent(world, since=begun)), returned(world)) == (1, {"n": 5})
+
+
+def test_F10_3_an_object_that_is_marked_during_an_outage_gets_one_status_at_most() -> None:
+    with sharing(marked=False) as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(60)
+        mark(world)
+        for number in range(2, 6):
+            world.robot.set_status("a", {"n": number})
+            world.pass_time(60)
+        begun = world.clock.now
+        world.mend("cloud")
+        for number in range(6, 9):
+            world.robot.set_status("a", {"n": number})
+            world.pass_time(1)
+        world.settle()
+        assert returned(world) == {"n": 8}
+        assert len(sent(world, since=begun)) <= 1

@@ -24,7 +24,7 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
-from crsyncer.core.pair.project import bears_mark, view_of
+from crsyncer.core.pair.project import bears_mark, is_shared, view_of
 from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import newer
@@ -334,6 +334,8 @@ class Cache:
         known = body is not None and body["metadata"]["resourceVersion"] == view.resource_version
         if body is None or not known or self.policy.subtree is not None or touched(body["metadata"], metadata):
             self._unshown[key] = version
+            if is_shared({"metadata": metadata}, self.policy):  # the watch may show so much later (F10.3)
+                self.views[side][key] = replace(view, shared=True)
             return
         body["metadata"]["resourceVersion"] = version
         body["status"] = value

@@ -202,6 +202,8 @@ class Outbox:
         if version == upstream.resource_version:
             self._suspect()  # it changed nothing: pruned by upstream's schema, or put where none is taken (S4.6)
         await self._cache.status_written(key, metadata=metadata, value=value)
+        if self.is_shared(key, upstream.uid):
+            raise Conflict("upstream's object was marked as shared meanwhile")
         self._acknowledge(key, row, wire=wire, resource_version=version, returned=False)
         return True
 
