@@ -21,6 +21,6 @@ class AgentListReason(StrEnum):
     SELECTION = "selection"
     """The selection of a kind was edited, and lists have to show which copies have no selected original (C1.7)."""
     RELATED = "related"
-    """Many related objects are wanted that are not known yet, or primaries of which stored bodies say less (C5)."""
+    """Many related objects are wanted that are not known yet, or stored primaries refer to fewer than before (C5)."""
     RESYNC = "resync"
     """An operator asks for it."""

@@ -178,7 +178,8 @@ class OwnStatuses:
         async with self._looking:
             if looks != self._looks:
                 return
-            before = {key: self._cache.record(key).own for key in self._cache.returned - self._writing}
+            known = set(self._cache.returned)
+            before = {key: self._cache.record(key).own for key in known - self._writing}
             collection = own_status.own_statuses(self._policy.robot, namespace)
             found = {raw["metadata"]["name"]: raw async for raw in objects(self._connection.request, collection)}
             self._looks += 1
@@ -193,7 +194,7 @@ class OwnStatuses:
                 self._seen(key, record.upstream_uid, own_status.seen_status(raw, self._policy), raw["metadata"])
         for raw in found.values():
             other = own_status.own_key(raw, self._policy)
-            if other is not None and other not in self._cache.returned:
+            if other is not None and other not in known | self._cache.returned:  # else it was deleted meanwhile
                 uid = self._cache.record(other).upstream_uid
                 self._seen(other, uid, own_status.seen_status(raw, self._policy), raw["metadata"])
 
