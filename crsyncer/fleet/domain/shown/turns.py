@@ -63,10 +63,10 @@ class Turns:
         if decided.stamp != self._tally(wanted.placement, robot).stamp:
             return None
         status = wanted.placement.status
-        errors = [each for each in errors_of(wanted.placement, key.robot, key.shard) if each.get("reason") in _ANSWERS]
-        for each in errors:
-            if each.get("source") == wanted.source.text:
-                return str(each["reason"]), str(each.get("message") or "")
+        answers = [each for each in errors_of(wanted.placement, key.robot, key.shard) if each.get("reason") in _ANSWERS]
+        answer = next((each for each in answers if each.get("source") == wanted.source.text), None)
+        if answer is not None:
+            return str(answer["reason"]), str(answer.get("message") or "")
         more = status.get("errorCount")
         is_cut = isinstance(more, int) and more > len(items(status, "errors"))
         return (str(Reason.REFUSED), decided.message) if is_cut else None
