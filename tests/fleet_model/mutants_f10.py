@@ -40,4 +40,7 @@ MUTANTS = (
     Mutant("a Decision goes before the copies that it names can be seen", Placements._clean_up,
            " and resolution.all_listed(self._state.fleet)", "",
            noticed_by="F10_3_F5_2_what_is_held_of_a_placement_that_is_gone"),
+    Mutant("robots of the root keep the state of other sources", Placements._step,
+           "desk.changed |= selected  # at", "pass  # at",
+           noticed_by="F10_3_F6_4_a_robot_of_the_root_is_counted_again"),
 )

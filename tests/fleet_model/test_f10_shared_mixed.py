@@ -196,3 +196,15 @@ def test_F10_3_what_a_shard_refuses_of_a_copy_is_told_with_the_shard() -> None:
         fleet.agree("c")
         fleet.world.pass_time(3600)
         fleet.agree()
+
+
+def test_F10_3_F6_4_a_robot_of_the_root_is_counted_again_when_the_first_source_comes_and_the_last_one_goes() -> None:
+    with shared() as fleet:
+        fleet.world.cloud.delete("dock")
+        fleet.agree()
+        fleet.world.settle()
+        assert fleet.world.decided() == {"r0": "Ready", "rb": "Ready", "rc": "Ready"}
+        fleet.world.source("lift")
+        fleet.agree()
+        fleet.world.settle()
+        assert fleet.world.decided() == {"r0": "Stamped", "rb": "Stamped", "rc": "Stamped"}

@@ -44,6 +44,8 @@ class _Desk:
     progress: PlacementProgress
     robots: set[str] = field(default_factory=set)
     """The robots that were told to `progress`."""
+    sources: int = 0
+    """How many sources they were told to share (F10.3)."""
     left: set[str] = field(default_factory=set)
     """Robots that Decisions name, and that are not selected: replicas may be left there."""
     changed: set[str] = field(default_factory=set)
@@ -269,6 +271,9 @@ class Placements:
             desk.left = (desk.left | desk.robots) - selected
             desk.changed |= selected - desk.robots
             desk.robots = set(selected)
+        if placement.shared and desk.sources != (sources := len(fleet.index.sources_of(text))):
+            desk.sources = sources
+            desk.changed |= selected  # at the root no copy tells
         for robot in list(desk.left):
             is_left = any(self._tallies.rows_of(placement, robot))
             desk.progress.tell(robot, None, is_left=is_left)
