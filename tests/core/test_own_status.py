@@ -13,7 +13,7 @@ from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.pair.own_status import (
     as_answered,
     delete_own,
-    is_left,
+    is_obsolete,
     own_key,
     own_name,
     own_statuses,
@@ -142,9 +142,9 @@ NOT_OURS, OF_ANOTHER = (
 def test_F10_3_the_own_object_goes_when_its_source_is_gone_for_certain_and_the_copy_too(
     upstream: Observation, downstream: Observation, left: bool
 ) -> None:
-    assert is_left(OWN, upstream, downstream, "default") is left
-    assert is_left(OWN, upstream, downstream, "fleet")
-    assert is_left(OWN, upstream, downstream, None)
+    assert is_obsolete(OWN, upstream, downstream, "default") is left
+    assert is_obsolete(OWN, upstream, downstream, "fleet")
+    assert is_obsolete(OWN, upstream, downstream, None)
 
 
 def test_F10_3_the_own_object_is_made_then_replaced_in_its_version_and_deleted_by_its_uid() -> None:

@@ -56,6 +56,7 @@ TARGETS = set(re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTI
 ANNOTATIONS = {
     *(annotations.SPEC_SOURCE, annotations.FILTER, annotations.SUBTREE),
     *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS, annotations.PROPAGATION),
+    annotations.SHARED,
     *(
         object_content.UPSTREAM_UID,
         object_content.APPLIED,

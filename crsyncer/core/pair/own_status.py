@@ -28,7 +28,7 @@ def receiver(upstream: View, record: Record) -> tuple[View, Record]:
     return upstream, record
 
 
-def is_left(own: OwnStatus, upstream: Observation, downstream: Observation, place: str | None) -> bool:
+def is_obsolete(own: OwnStatus, upstream: Observation, downstream: Observation, place: str | None) -> bool:
     """Whether a robot's own object has to go: no status belongs in it any more, or not in its namespace.
 
     While the deletion of the copy is held, or waits, it stays: upstream's object may come back. Without a copy there is

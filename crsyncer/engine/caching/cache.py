@@ -42,7 +42,7 @@ class Cache:
         self.policy = policy
         self.views, self.revisions = loaded.views, {side: Revisions() for side in Side}
         self.records = loaded.records
-        self.returned = {key for key, record in self.records.items() if record.own is not None}
+        self.with_own_status = {key for key, record in self.records.items() if record.own is not None}
         """The pairs of which this robot has, or may have, an object of its own with the status (F10.3)."""
         self.pending = loaded.pending
         self.tombstones = loaded.tombstones
@@ -189,12 +189,13 @@ class Cache:
         """Replace the record of a pair; None: forget it."""
         if _replaced(self.records, key, record):
             self._store.put_record(self._resource, key, record)
-            (self.returned.add if record is not None and record.own is not None else self.returned.discard)(key)
+            has_own = record is not None and record.own is not None
+            (self.with_own_status.add if has_own else self.with_own_status.discard)(key)
 
     def known_keys(self) -> set[Key]:
         """Every key that either side, the outbox or a tombstone has, or an object of the robot's own with a status."""
         views, rows = self.views, (self.pending, self.tombstones, self.finalizers)
-        return {*views[Side.CLOUD], *views[Side.ROBOT], *chain(*rows), *self.returned}
+        return {*views[Side.CLOUD], *views[Side.ROBOT], *chain(*rows), *self.with_own_status}
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""

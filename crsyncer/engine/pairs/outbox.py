@@ -13,7 +13,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Key, Pending, Proof, Side, View
 from crsyncer.core.pair.actions import Agreed, CountAsSent, SendStatus
 from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
-from crsyncer.core.pair.own_status import is_left, receiver
+from crsyncer.core.pair.own_status import is_obsolete, receiver
 from crsyncer.core.pair.project import status_value, value_to_send
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.requests.answers import lasting, shown
@@ -230,7 +230,7 @@ class Outbox:
         if row is not None and row.upstream_uid == upstream_uid:
             self._cache.set_pending(key, replace(row, unanswered=wire))
 
-    def has_left_object(self, key: Key) -> bool:
+    def has_obsolete_object(self, key: Key) -> bool:
         """Whether the robot has an object of its own in which no status belongs any more."""
         own = self._cache.record(key).own
         if own is None:
@@ -238,12 +238,12 @@ class Outbox:
         upstream, downstream = (
             self._cache.observe(side, key) for side in (self._policy.upstream, self._policy.downstream)
         )
-        return is_left(own, upstream, downstream, self._place.namespace)
+        return is_obsolete(own, upstream, downstream, self._place.namespace)
 
-    async def clear(self, key: Key) -> bool:
+    async def remove_obsolete_object(self, key: Key) -> bool:
         """Delete the robot's own object if no status belongs in it any more; whether it was. Raises SyncError."""
         own = self._cache.record(key).own
-        if own is None or not self.has_left_object(key):
+        if own is None or not self.has_obsolete_object(key):
             return False
         await self._own.remove(key, own)
         self._cache.tidy(key)
@@ -264,7 +264,7 @@ class Outbox:
 
     def distrust(self) -> None:
         """Upstream was restored: it may have lost what the robot's own objects have shown (S8.3)."""
-        for key in self._cache.returned:
+        for key in self._cache.with_own_status:
             record = self._cache.record(key)
             if record.own is not None and record.returned:
                 own = record.own._replace(status="")

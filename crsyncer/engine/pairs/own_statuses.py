@@ -178,7 +178,7 @@ class OwnStatuses:
         async with self._looking:
             if looks != self._looks:
                 return
-            known = set(self._cache.returned)
+            known = set(self._cache.with_own_status)
             before = {key: self._cache.record(key).own for key in known - self._writing}
             collection = own_status.own_statuses(self._policy.robot, namespace)
             found = {raw["metadata"]["name"]: raw async for raw in objects(self._connection.request, collection)}
@@ -194,7 +194,7 @@ class OwnStatuses:
                 self._seen(key, record.upstream_uid, own_status.seen_status(raw, self._policy), raw["metadata"])
         for raw in found.values():
             other = own_status.own_key(raw, self._policy)
-            if other is not None and other not in known | self._cache.returned:  # else it was deleted meanwhile
+            if other is not None and other not in known | self._cache.with_own_status:  # else it was deleted meanwhile
                 uid = self._cache.record(other).upstream_uid
                 self._seen(other, uid, own_status.seen_status(raw, self._policy), raw["metadata"])
 

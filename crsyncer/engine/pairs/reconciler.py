@@ -325,16 +325,16 @@ class Reconciler:
         if sent:
             fact = Fact(self.policy.upstream, self.policy.resource, job.key, Action.SENT, "S4.1")
             self._context.recorder.record(fact)
-        cleared = await self.outbox.clear(job.key)
-        if cleared:
+        removed = await self.outbox.remove_obsolete_object(job.key)
+        if removed:
             self.enqueue(job.key)  # the status may go to upstream's object again
-        return "status" if sent or cleared else None
+        return "status" if sent or removed else None
 
     # Finalizers
 
     def consider_finalizer(self, key: Key) -> None:
-        """Have our finalizer put on upstream's object, or removed (C6); and have what F10.3 leaves there deleted."""
-        if self._upstream.up.is_set() and self.outbox.has_left_object(key):
+        """Have our finalizer put on upstream's object, or removed (C6), and an obsolete RobotObjectStatus (F10.3)."""
+        if self._upstream.up.is_set() and self.outbox.has_obsolete_object(key):
             self.queue_status(key, Priority.FINAL_STATUS)
         upstream = self.cache.views[self.policy.upstream].get(key)
         finalized = upstream is not None and upstream.finalized
