@@ -170,15 +170,20 @@ def test_S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made
 
 
 @pytest.mark.parametrize("marked", [False, True], ids=["S4_1", "F10_3"])
-@pytest.mark.parametrize("fate", [Fate.REPLY_LOST, Fate.SNAPPED])
-def test_S4_1_what_upstream_has_of_an_unanswered_write_is_no_newer_status(marked: bool, fate: Fate) -> None:
+@pytest.mark.parametrize("fate", [Fate.REPLY_LOST, Fate.SNAPPED, None], ids=str)
+def test_S4_1_what_upstream_has_of_an_unanswered_write_is_no_newer_status(marked: bool, fate: Fate | None) -> None:
+    """`fate` None: the agent is killed while it waits for the answer."""
     with sharing(marked=marked) as world:
         world.robot.set_status("a", {"n": 1})
         world.settle()
-        world.inject("cloud", fate, verb="update" if marked else "patch")
+        world.inject("cloud", fate or Fate.REPLY_LOST, verb="update" if marked else "patch")
         world.robot.set_status("a", {"n": 2})
         world.pass_time(0.3)
+        if fate is None:
+            world.crash()
         world.cut("cloud")
+        if fate is None:
+            world.start()
         world.pass_time(40)
         world.robot.set_status("a", {"n": 3})
         world.pass_time(10)

@@ -47,6 +47,8 @@ class Outbox:
         self._cache = cache
         self._clock = clock
         self._recorder = context.recorder
+        for key, row in cache.pending.items():  # its write may have been under way when the agent ended
+            cache.pending[key] = replace(row, unanswered=row.unanswered or row.digest)
         self._proofs = dict.fromkeys(cache.pending, Proof.UNCHECKED)
         """The proofs of rows from the store that are not SHOWN to be the newest: upstream may have newer statuses."""
         self._sending: dict[Key, str] = {}
