@@ -2,7 +2,7 @@
 
 from tests.fleet_model import oracle
 from tests.fleet_model.sharded import GOALS, sharded
-from tests.fleet_model.test_f10_shared import NEW, OLD, mark, returned, shared
+from tests.fleet_model.sharing import NEW, OLD, mark, returned, shared
 from tests.model.answers import FORBIDDEN
 
 FILTER = "cr-syncer.cloudrobotics.com/filter-by-robot-name"
