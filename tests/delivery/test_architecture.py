@@ -1,7 +1,7 @@
 """ARCHITECTURE.md names each file once, with the first sentence of its docstring: `--rewrite` writes the tables anew.
 
-The house keeps its own rules: no room is crowded, no two rooms have a file of one name, and no circle of imports is
-larger than two files.
+The house keeps its own rules: no room is crowded, no file is long, tests included, no two rooms have a file of one
+name, and no circle of imports is larger than two files.
 """
 
 import ast
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "crsyncer"
 PAGE = ROOT / "ARCHITECTURE.md"
-MOST_FILES, LARGEST_CIRCLE = 17, 2
+MOST_FILES, LARGEST_CIRCLE, MOST_LINES = 17, 2, 400
 FLOORS = ("", "core", "runtime", "engine", "console", "adapters", "fleet", "door", "cli", "sandbox")
 
 
@@ -71,6 +71,12 @@ def test_the_page_names_each_file_once(request: pytest.FixtureRequest):
 def test_no_room_is_crowded():
     sizes = Counter(path.parent for path in files() if first(path.parent) != "cli")
     assert {folder: size for folder, size in sizes.items() if size > MOST_FILES} == {}
+
+
+def test_no_file_is_long():
+    paths = [*files(), *files(ROOT / "tests")]
+    lines = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in paths}
+    assert {name: number for name, number in lines.items() if number > MOST_LINES} == {}
 
 
 def test_no_two_rooms_have_a_file_of_one_name():

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from crsyncer.adapters.retries import until
 from tests.door.conftest import Audited
 from tests.door.open_door import OpenDoor, Told, Watch
-from tests.door.tokens import Forger, later, new_key, subject
+from tests.door.tokens import FORGERIES, FRAMINGS, Forger, later, new_key, subject
 from tests.system.confined import at, thing
 
 NUMBERS = itertools.count(1)
@@ -49,39 +49,6 @@ def is_refused(told: Told, status: int, audited: Audited, marker: str) -> None:
     assert '"kind": "Status"' in told.text, told
     assert SECRET not in told.text
     assert not audited.heard_of(marker)
-
-
-FORGERIES: dict[str, Callable[[Forger], str]] = {
-    "another key": lambda forger: forger.signed(key=forger.theirs),
-    "another key for another robot": lambda forger: forger.signed(key=forger.theirs, sub=subject("r2")),
-    "a changed claim": lambda forger: forger.unsigned(forger.signature, sub=subject("r2")),
-    "alg none": lambda forger: forger.unsigned(alg="none"),
-    "alg none with a signature": lambda forger: forger.signed(alg="none"),
-    "alg None with a signature": lambda forger: forger.signed(alg="None"),
-    "alg HS256 by the public key": lambda forger: forger.by_public_key(),
-    "alg RS512": lambda forger: forger.signed(alg="RS512"),
-    "no kid": lambda forger: forger.signed(kid=None),
-    "a foreign kid": lambda forger: forger.signed(kid="foreign"),
-    "a kid that is an option": lambda forger: forger.signed(kid="-f"),
-    "a kid that is a path": lambda forger: forger.signed(key=forger.theirs, kid="../x"),
-    "expired": lambda forger: forger.signed(exp=later(-5)),
-    "no end": lambda forger: forger.signed(exp=None),
-    "an end that is a text": lambda forger: forger.signed(exp="never"),
-    "an end below zero": lambda forger: forger.signed(exp=-1),
-    "a line feed after the subject": lambda forger: forger.signed(sub=f"{subject('r1')}\n"),
-    "a zero byte after the subject": lambda forger: forger.signed(sub=f"{subject('r1')}\0"),
-    "a subject within another": lambda forger: forger.signed(sub=f"x{subject('r1')}"),
-    "upper case": lambda forger: forger.signed(sub=subject("R1")),
-    "a name that is too long": lambda forger: forger.signed(sub=subject("a" * 58)),
-    "a name with a slash": lambda forger: forger.signed(sub=subject("r1/r2")),
-    "another account of the namespace": lambda forger: forger.signed(sub=subject("r1", "default")),
-    "an account of another namespace": lambda forger: forger.signed(sub="system:serviceaccount:kube-system:crsyncer"),
-    "a list of subjects": lambda forger: forger.signed(sub=[subject("r1")]),
-    "the enrolling account": lambda forger: forger.signed(sub=subject("r1", "crsyncer-enroll")),
-    "garbage": lambda _: "garbage",
-    "three dots": lambda _: "...",
-    "empty": lambda _: "",
-}
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
@@ -244,28 +211,7 @@ def test_G3_2_queries_bodies_and_answers_pass_as_they_are(door: OpenDoor, audite
 SMUGGLED = "GET {path} HTTP/1.1\r\nHost: door\r\nX-Inner: 1\r\n\r\n"
 
 
-@pytest.mark.parametrize(
-    "framing",
-    [
-        "Content-Length: {length}\r\nTransfer-Encoding: chunked",
-        "Transfer-Encoding: chunked\r\nContent-Length: {length}",
-        "Transfer-Encoding: xchunked\r\nContent-Length: 5",
-        "Transfer-Encoding : chunked\r\nContent-Length: 5",
-        "Transfer-Encoding: chunked, identity\r\nContent-Length: 5",
-        "Transfer-Encoding: identity, chunked",
-        "Transfer-Encoding:\tchunked\r\nContent-Length: 5",
-        "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\nContent-Length: 5",
-        "Content-Length: 5\r\nContent-Length: {length}",
-        "Content-Length: 5, {length}",
-        "Content-Length: +5",
-        "Content-Length: -1",
-        "Content-Length: 5\r\n\tx",
-        "X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 5",
-        "Transfer-Encoding: \x0bchunked\r\nContent-Length: 5",
-        "Content-Length: 5\nTransfer-Encoding: chunked",
-        "Content-Length: 5\r\rTransfer-Encoding: chunked",
-    ],
-)
+@pytest.mark.parametrize("framing", FRAMINGS)
 def test_G3_1_a_request_within_a_request_is_never_one_of_somebody_else(
     framing, door: OpenDoor, audited: Audited, token: str, treasure: dict, marker: str
 ):

@@ -1,4 +1,4 @@
-"""Tokens as a robot has them, and as somebody makes them who is none."""
+"""Tokens as a robot has them, and as somebody makes them who is none; and framings that may hide a request."""
 
 import base64
 import hashlib
@@ -6,6 +6,7 @@ import hmac
 import json
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +85,57 @@ def public_jwk(private: Path, kid: str) -> dict[str, Any]:
     modulus = int(shown.partition("=")[2], 16)
     number = _encoded(modulus.to_bytes((modulus.bit_length() + 7) // 8))
     return {"use": "sig", "kty": "RSA", "kid": kid, "alg": "RS256", "n": number, "e": "AQAB"}
+
+
+FORGERIES: dict[str, Callable[[Forger], str]] = {
+    "another key": lambda forger: forger.signed(key=forger.theirs),
+    "another key for another robot": lambda forger: forger.signed(key=forger.theirs, sub=subject("r2")),
+    "a changed claim": lambda forger: forger.unsigned(forger.signature, sub=subject("r2")),
+    "alg none": lambda forger: forger.unsigned(alg="none"),
+    "alg none with a signature": lambda forger: forger.signed(alg="none"),
+    "alg None with a signature": lambda forger: forger.signed(alg="None"),
+    "alg HS256 by the public key": lambda forger: forger.by_public_key(),
+    "alg RS512": lambda forger: forger.signed(alg="RS512"),
+    "no kid": lambda forger: forger.signed(kid=None),
+    "a foreign kid": lambda forger: forger.signed(kid="foreign"),
+    "a kid that is an option": lambda forger: forger.signed(kid="-f"),
+    "a kid that is a path": lambda forger: forger.signed(key=forger.theirs, kid="../x"),
+    "expired": lambda forger: forger.signed(exp=later(-5)),
+    "no end": lambda forger: forger.signed(exp=None),
+    "an end that is a text": lambda forger: forger.signed(exp="never"),
+    "an end below zero": lambda forger: forger.signed(exp=-1),
+    "a line feed after the subject": lambda forger: forger.signed(sub=f"{subject('r1')}\n"),
+    "a zero byte after the subject": lambda forger: forger.signed(sub=f"{subject('r1')}\0"),
+    "a subject within another": lambda forger: forger.signed(sub=f"x{subject('r1')}"),
+    "upper case": lambda forger: forger.signed(sub=subject("R1")),
+    "a name that is too long": lambda forger: forger.signed(sub=subject("a" * 58)),
+    "a name with a slash": lambda forger: forger.signed(sub=subject("r1/r2")),
+    "another account of the namespace": lambda forger: forger.signed(sub=subject("r1", "default")),
+    "an account of another namespace": lambda forger: forger.signed(sub="system:serviceaccount:kube-system:crsyncer"),
+    "a list of subjects": lambda forger: forger.signed(sub=[subject("r1")]),
+    "the enrolling account": lambda forger: forger.signed(sub=subject("r1", "crsyncer-enroll")),
+    "garbage": lambda _: "garbage",
+    "three dots": lambda _: "...",
+    "empty": lambda _: "",
+}
+
+FRAMINGS = (
+    "Content-Length: {length}\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: chunked\r\nContent-Length: {length}",
+    "Transfer-Encoding: xchunked\r\nContent-Length: 5",
+    "Transfer-Encoding : chunked\r\nContent-Length: 5",
+    "Transfer-Encoding: chunked, identity\r\nContent-Length: 5",
+    "Transfer-Encoding: identity, chunked",
+    "Transfer-Encoding:\tchunked\r\nContent-Length: 5",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\nContent-Length: 5",
+    "Content-Length: 5\r\nContent-Length: {length}",
+    "Content-Length: 5, {length}",
+    "Content-Length: +5",
+    "Content-Length: -1",
+    "Content-Length: 5\r\n\tx",
+    "X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 5",
+    "Transfer-Encoding: \x0bchunked\r\nContent-Length: 5",
+    "Content-Length: 5\nTransfer-Encoding: chunked",
+    "Content-Length: 5\r\rTransfer-Encoding: chunked",
+)
+"""How long a body is, told in two ways: two programs may see two requests."""

@@ -190,5 +190,6 @@ def column(name: str, definition: str) -> Json:
     return {"name": name, "def": definition}
 
 
+COUNT = {"name": "n", "type": "COUNT"}
 NAME = column("robot", "inventory.name")
 PHASE = column("phase", "returned.status.phase")

@@ -3,16 +3,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crsyncer.fleet.domain.values import Target
 from tests.fleet.events import strip
 from tests.fleet.made import KIND, key
-from tests.fleet.returns import NAME, PHASE, Returns, Without, column, combined
+from tests.fleet.returns import COUNT, NAME, PHASE, Returns, Without, combined
 
 READY = "returned.status.phase == 'Ready'"
-COUNT = {"name": "n", "type": "COUNT"}
 
 
 def world(*robots: str, ready: str = READY, **spec: Any) -> Returns:
@@ -378,159 +375,3 @@ def test_a_replica_that_the_fleet_does_not_know_is_not_evaluated():
     found.due.add(found.statuses.replica_shown(place, raw))
     assert found.statuses.ready("site/all", "r1") is False
     found.due.add(found.statuses.replica_shown(key("r9"), raw))
-
-
-def test_F7_4_missing_and_bad_collectors_are_told_and_the_others_go_on():
-    found = Returns("r1")
-    found.placement(statusCollectors=["b", "a", "c"])
-    found.goal()
-    found.replica("r1", {"phase": "Ready"})
-    assert found.statuses.collected("site/all") == (
-        False, "CollectorMissing", "there is no StatusCollector b, a, c",
-    )  # fmt: skip
-    found.collector("a", select=[column("x", "robot")])
-    found.collector("b", select=[PHASE])
-    found.collector("c", select=[NAME])
-    status, reason, message = found.statuses.collected("site/all") or (True, "", "")
-    assert (status, reason) == (False, "BadExpression")
-    assert message.startswith("StatusCollector a: spec.select[0].def: line 1, column 1: undeclared")
-    assert found.statuses.collector_errors("a")[0] in message
-    assert found.statuses.collector_errors("b") == ()
-    found.write()
-    results = found.objects[combined()]["results"]
-    assert [each["collector"] for each in results] == ["b", "c"]
-    found.collector("a", select=[NAME, PHASE])
-    assert found.statuses.collected("site/all") == (True, "Collected", "")
-    assert found.rows(place=1) == [["r1", "Ready"]]
-    found.collector_gone("b")
-    assert found.statuses.collected("site/all") == (False, "CollectorMissing", "there is no StatusCollector b")
-    assert found.rows(place=0) == [["r1", "Ready"]]
-
-
-def test_F7_2_a_status_that_cannot_be_evaluated_is_a_row_error_of_each_collector():
-    found = Returns("r1", "r2")
-    found.placement(statusCollectors=["a", "b", "bad"])
-    found.collector("a", select=[PHASE])
-    found.collector("b", combinedFields=[COUNT])
-    found.collector("bad")
-    found.goal()
-    found.replica("r1", {"phase": "Ready\0"})
-    found.replica("r2", {"phase": "Ready"})
-    assert found.result()["rowErrors"] == ["r1: the object has a text with a NUL character"]
-    assert found.rows(place=1) == [["1"]]
-    assert found.rows() == [["Ready"]]
-
-
-NAMES = st.sampled_from(["r1", "r2", "r3"])
-GOALS = st.sampled_from(["dock", "lift"])
-WORDS = st.sampled_from(["a", "b"])
-EXPRESSIONS = st.sampled_from(
-    [
-        "true", "returned.status.w == 'a'", "inventory.labels.k == returned.status.w", "inventory.online",
-        "obj.spec.x == 1 || returned.status.w == 'b'", "propagation.acked", "nobody", "returned.status.w == obj.x",
-    ]
-)  # fmt: skip
-PLACEMENT = st.fixed_dictionaries(
-    {"robotSelectors": st.sampled_from([[{}], [{"matchLabels": {"k": "a"}}]])},
-    optional={
-        "readyWhen": EXPRESSIONS,
-        "statusCollectors": st.lists(st.sampled_from(["c", "d"]), max_size=2, unique=True),
-    },
-)
-COLLECTOR = st.builds(
-    lambda filter_, combines: (
-        {"filter": filter_, **({"combinedFields": [COUNT]} if combines else {"select": [NAME, column("x", filter_)]})}
-    ),
-    EXPRESSIONS,
-    st.booleans(),
-)
-EVENTS = st.one_of(
-    st.tuples(st.just("robot"), NAMES, WORDS),
-    st.tuples(st.just("gone"), NAMES, st.none()),
-    st.tuples(st.just("report"), NAMES, st.booleans()),
-    st.tuples(st.just("ack"), NAMES, st.booleans()),
-    st.tuples(st.just("goal"), GOALS, st.integers(1, 2)),
-    st.tuples(st.just("goal_gone"), GOALS, st.none()),
-    st.tuples(st.just("placement"), st.sampled_from(["all", "other"]), PLACEMENT),
-    st.tuples(st.just("placement_gone"), st.sampled_from(["all", "other"]), st.none()),
-    st.tuples(st.just("collector"), st.sampled_from(["c", "d"]), COLLECTOR),
-    st.tuples(st.just("status"), NAMES, st.tuples(GOALS, WORDS)),
-    st.tuples(st.just("lost"), NAMES, GOALS),
-    st.tuples(st.just("work"), st.integers(1, 3), st.none()),
-    st.tuples(st.just("write"), st.none(), st.none()),
-)
-
-
-def happen(found: Returns, event: Any) -> None:
-    match event:
-        case ("robot", name, label):
-            found.robot(name, k=label)
-        case ("gone", name, _):
-            found.robot_gone(name)
-        case ("report", name, online):
-            found.report(name, online=online)
-        case ("ack", name, acked):
-            found.ack(name, acked=acked)
-        case ("goal", name, x):
-            found.goal(name, spec={"x": x})
-        case ("goal_gone", name, _):
-            found.goal_gone(name)
-        case ("placement", name, spec):
-            found.placement(name, **spec)
-        case ("placement_gone", name, _):
-            found.placement_gone(name)
-        case ("collector", name, spec):
-            found.collector(name, **spec)
-        case ("status", robot, (name, word)):
-            if found.fleet.wanted(key(robot, name=name)) is not None:
-                found.replica(robot, {"w": word}, name=name)
-        case ("lost", robot, name):
-            if key(robot, name=name) in found.raws:
-                found.replica_gone(key(robot, name=name))
-        case ("work", most, _):
-            found.due.add(found.statuses.evaluate_stale(most))
-        case _:
-            found.write()
-
-
-def successor(found: Returns) -> Returns:
-    """What a new leader finds."""
-    new = Returns()
-    new.acked, new.online, new.objects = found.acked, found.online, found.objects
-    for name, robot in found.fleet.index.robots.items():
-        new.robot(name, **robot.labels)
-    for name, spec in found.placements.items():
-        new.placement(name, **spec)
-    for source in found.fleet.index.sources.values():
-        new.goal(source.key.name, spec=source.body["spec"])
-    for name, spec in found.collectors.items():
-        new.collector(name, **spec)
-    for place, raw in found.raws.items():
-        new.show(place, raw)
-    for raw in found.objects.values():
-        new.due.add(new.statuses.combined_shown(raw))
-    return new
-
-
-@settings(max_examples=150)
-@given(st.lists(EVENTS, max_size=25))
-def test_F7_3_event_by_event_is_what_a_new_leader_finds_and_it_writes_nothing(events):
-    found = Returns()
-    found.placement(statusCollectors=["c"])
-    for event in events:
-        happen(found, event)
-    found.write()
-    new = successor(found)
-    assert new.write() == []
-    for text in found.fleet.index.placements:
-        assert found.statuses.problem(text) == new.statuses.problem(text)
-        assert found.statuses.collected(text) == new.statuses.collected(text)
-        for robot in found.fleet.index.robots:
-            assert found.statuses.ready(text, robot) == new.statuses.ready(text, robot)
-    wanted = {
-        combined(source.name, placement=placement.name)
-        for text, placement in found.fleet.index.placements.items()
-        for source in found.fleet.index.sources_of(text)
-        if placement.collectors
-    }
-    assert found.objects.keys() == wanted

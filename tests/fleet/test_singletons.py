@@ -4,106 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from crsyncer.core.model import Json
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.singletons import Read, Record
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Reason, SourceKey, Verdict, Wait
-from tests.fleet.made import GOALS, KIND, goal, key, raw_placement, raw_robot
-from tests.fleet.returns import SOURCE, Returns
+from tests.fleet.made import GOALS, KIND, goal, key, raw_robot
+from tests.fleet.returns import SOURCE
+from tests.fleet.singles import Singles
 
 READY, DRIVING = {"phase": "Ready"}, {"phase": "Driving"}
 ENTRY = {"source": f"{GOALS}/dock", "robot": "r1"}
-
-
-class Singles(Returns):
-    """An API server that keeps the statuses of sources and of placements; `writes` names each write in order."""
-
-    def __init__(self, *robots: str, **options: Any) -> None:
-        self.sources: dict[str, Json] = {}
-        self.listed_by: dict[str, list[Json]] = {}
-        self.writes: list[str] = []
-        super().__init__(*robots, **options)
-
-    def placement(self, name: str = "all", **spec: Any) -> None:
-        spec.setdefault("statusReturn", "Singleton")
-        super().placement(name, status={"singletons": self.listed_by.get(name, [])}, **spec)
-
-    def terminate(self, name: str = "all") -> None:
-        raw = raw_placement(name, terminating=True, **{"robotSelectors": [{}], **self.placements[name]})
-        status = {"singletons": self.listed_by.get(name, [])}
-        self.change(self.fleet.placement_shown(raw | {"status": status}))
-
-    def goal(self, name: str = "dock", **content: Any) -> None:
-        raw = goal(name, **content)
-        kept = self.sources.get(name, {})
-        self.sources[name] = raw | {field: value for field, value in kept.items() if field == "status"}
-        self._show(name)
-
-    def goal_gone(self, name: str = "dock") -> None:
-        self.sources.pop(name)
-        super().goal_gone(name)
-
-    def _show(self, name: str) -> None:
-        self.change(self.fleet.object_shown(self.sources[name], GOALS))
-        self.due.add(self.statuses.source_shown(self.sources[name], GOALS))
-
-    def status(self, name: str = "dock") -> Any:
-        return self.sources[name].get("status")
-
-    def sync(self) -> list[str]:
-        """Write what is due until nothing is; the writes."""
-        self.writes = []
-        while sources := self.settle().singletons:
-            for source in sorted(sources):
-                self.act(source)
-            for name, placement in self.placements.items():
-                entries = self.statuses.singletons(f"site/{name}")
-                if entries != self.listed_by.get(name, []):
-                    self.listed_by[name] = entries
-                    self.writes.append(f"{name} lists {' '.join(each['robot'] for each in entries) or 'nothing'}")
-                    if self.fleet.index.placements[f"site/{name}"].terminating:
-                        self.terminate(name)
-                    else:
-                        self.placement(name, **placement)
-        return self.writes
-
-    def act(self, source: SourceKey) -> None:
-        match self.statuses.singleton_plan(source):
-            case Patch((test, change)):
-                raw = self.sources[source.name]
-                assert test == {"op": "test", "path": "/metadata/uid", "value": raw["metadata"]["uid"]}
-                assert change["path"] == "/status"
-                listed = {each["source"] for entries in self.listed_by.values() for each in entries}
-                assert f"{GOALS}/{source.name}" in listed, "a status is written before it is listed"
-                self.writes.append(f"{source.name} {change['op']}")
-                self.sources[source.name] = {name: value for name, value in raw.items() if name != "status"}
-                if change["op"] == "add":
-                    self.sources[source.name]["status"] = change["value"]
-                    self.due.add(self.statuses.source_shown(self.sources[source.name], GOALS))
-                else:
-                    self.due.add(self.statuses.singleton_removed(self.sources[source.name], GOALS))
-            case Read(place):
-                self.due.add(self.statuses.replica_shown(place, self.raws[place]))
-
-    def successor(self) -> "Singles":
-        """What a new leader finds."""
-        new = Singles()
-        new.sources, new.listed_by = self.sources, self.listed_by
-        for name, robot in self.fleet.index.robots.items():
-            new.robot(name, **robot.labels)
-        for name, spec in self.placements.items():
-            new.placement(name, **spec)
-        for name in self.sources:
-            new._show(name)
-        for place, raw in self.raws.items():
-            new.show(place, raw)
-        for name in (*Input, GOALS):
-            new.due.add(new.statuses.listed(name))
-        return new
 
 
 def world(*robots: str, **spec: Any) -> Singles:
@@ -440,75 +351,3 @@ def test_a_placement_that_vanishes_lists_nothing():
     found.placement_gone()
     assert found.settle().singletons == {SOURCE}
     assert found.statuses.singleton_plan(SOURCE) == Nothing()
-
-
-ROBOTS, GOAL_NAMES = st.sampled_from(["r1", "r2"]), st.sampled_from(["dock", "lift"])
-EVENTS = st.one_of(
-    st.tuples(st.just("robot"), ROBOTS),
-    st.tuples(st.just("gone"), ROBOTS),
-    st.tuples(
-        st.just("placement"), st.sampled_from(["all", "next"]), st.sampled_from(["Singleton", "PerRobot"]), ROBOTS
-    ),
-    st.tuples(st.just("everyone"), st.sampled_from(["all", "next"])),
-    st.tuples(st.just("terminate"), st.sampled_from(["all", "next"])),
-    st.tuples(st.just("goal"), GOAL_NAMES),
-    st.tuples(st.just("goal_gone"), GOAL_NAMES),
-    st.tuples(st.just("status"), ROBOTS, GOAL_NAMES, st.sampled_from([None, READY, DRIVING])),
-    st.tuples(st.just("lost"), ROBOTS, GOAL_NAMES),
-    st.tuples(st.just("sync")),
-)
-
-
-def happen(found: Singles, event: Any) -> None:
-    match event:
-        case ("robot", name):
-            found.robot(name)
-        case ("gone", name):
-            found.robot_gone(name)
-        case ("placement", name, how, robot):
-            found.placement(name, statusReturn=how, robotSelectors=[], robotNames=[robot])
-        case ("everyone", name):
-            found.placement(name)
-        case ("terminate", name):
-            if name in found.placements:
-                found.terminate(name)
-        case ("goal", name):
-            found.goal(name)
-        case ("goal_gone", name):
-            if name in found.sources:
-                found.goal_gone(name)
-        case ("status", robot, name, status):
-            if found.fleet.wanted(key(robot, name=name)) is not None:
-                found.replica(robot, status, name=name)
-        case ("lost", robot, name):
-            if key(robot, name=name) in found.raws:
-                found.replica_gone(key(robot, name=name))
-        case _:
-            found.sync()
-
-
-@settings(max_examples=200)
-@given(st.lists(EVENTS, max_size=25))
-def test_F6_2_after_whatever_happened_a_source_has_the_status_of_its_only_robot_or_none(events):
-    found = Singles("r1")
-    found.placement()
-    found.goal()
-    for event in events:
-        happen(found, event)
-    found.sync()
-    assert found.sync() == []
-    index = found.fleet.index
-    for name in found.sources:
-        texts = index.placements_of(SourceKey(GOALS, "site", name))
-        singles = [text for text in texts if index.placements[text].singleton]
-        robots = {robot for text in singles for robot in index.robots_of(text)}
-        if len(robots) == 1:
-            raw = found.raws.get(key(min(robots), name=name), {})
-            assert found.status(name) == raw["status"] if raw.get("status") else True
-            listing = [
-                each for entries in found.listed_by.values() for each in entries if each["source"].endswith(name)
-            ]
-            assert len(listing) <= 1
-            assert bool(listing) is (found.status(name) is not None)
-        elif index.robots:
-            assert found.status(name) is None

@@ -15,6 +15,7 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.fleet.domain.lease import TIMEOUT_SECONDS
 from tests.fleet_model import oracle, returned_judge
 from tests.fleet_model.judged_objects import (
+    Moment,
     content_of,
     differences,
     distinct,
@@ -26,7 +27,7 @@ from tests.fleet_model.judged_objects import (
     unmarked,
     without_status,
 )
-from tests.fleet_model.oracle import PLACEMENTS, ROBOT_LABEL, ROBOTS, SHARED, SOURCE, Expected, Objects, Place
+from tests.fleet_model.oracle import PLACEMENTS, ROBOT_LABEL, ROBOTS, SHARED, SOURCE, Expected, Place
 from tests.fleet_model.protection import Protection
 from tests.model.schema import admitted
 from tests.model.storage import Change
@@ -51,21 +52,6 @@ _COMBINED, _COLLECTORS = f"combinedstatuses.{oracle.FLEET}", f"statuscollectors.
 """What is said of a StatusCollector depends on nothing else."""
 _OWN = (LEASES, DECISIONS, _COMBINED, f"robotsyncstates.{oracle.FLEET}")
 """Nothing that shall be there depends on these."""
-
-
-@dataclass(slots=True)
-class Moment:
-    """What was stored from a time on (seconds since the world began)."""
-
-    time: float
-    objects: Objects
-    _expected: dict[Place, Expected] | None = None
-
-    def expected(self, home: str) -> dict[Place, Expected]:
-        """The replicas that should have been there."""
-        if self._expected is None:
-            self._expected = oracle.expected(self.objects, home=home)
-        return self._expected
 
 
 @dataclass(slots=True)

@@ -2,13 +2,29 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from tests.fleet_model import oracle
-from tests.fleet_model.oracle import REPLICA, SOURCE, Expected
+from tests.fleet_model.oracle import REPLICA, SOURCE, Expected, Objects, Place
 from tests.model.judge import is_guarded
+
+
+@dataclass(slots=True)
+class Moment:
+    """What was stored from a time on (seconds since the world began)."""
+
+    time: float
+    objects: Objects
+    _expected: dict[Place, Expected] | None = None
+
+    def expected(self, home: str) -> dict[Place, Expected]:
+        """The replicas that should have been there."""
+        if self._expected is None:
+            self._expected = oracle.expected(self.objects, home=home)
+        return self._expected
 
 
 def is_lease(call: Call) -> bool:

@@ -1,5 +1,6 @@
 """Answers that a test may put into the mouth of an API server, or of whatever stands in front of it."""
 
+from crsyncer.core.model import Json
 from crsyncer.ports import Reply
 
 UNAUTHORIZED = Reply(401, {"kind": "Status", "code": 401, "reason": "Unauthorized", "message": "Unauthorized"})
@@ -42,3 +43,10 @@ def too_many(retry_after: float | None = None) -> Reply:
     """Too many requests: come back after so many seconds."""
     body = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "slow down"}
     return Reply(429, body, retry_after=retry_after)
+
+
+def failure(status: int, reason: str, message: str, *, causes: list[Json] | None = None) -> Reply:
+    """A refusal with its reason, and what it finds wrong in which field."""
+    details: Json = {"causes": causes} if causes else {}
+    body = {"kind": "Status", "status": "Failure", "code": status, "reason": reason, "message": message}
+    return Reply(status, body | {"details": details})

@@ -4,13 +4,12 @@ import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.ports import Reply
-from tests.model.answers import GO_ON
+from tests.model.answers import GO_ON, NOT_SERVED, failure
 from tests.model.json_patch import Conflict, patched
 from tests.model.schema import admitted, violations
 from tests.model.selectors import selected
@@ -187,7 +186,7 @@ class ApiServer:
             case "DELETE":
                 reply = self._delete(address, body)
             case _:
-                return _failure(405, "MethodNotAllowed", "the server does not allow this method")
+                return failure(405, "MethodNotAllowed", "the server does not allow this method")
         if reply.status < 300 and call.accept == PARTIAL:
             metadata = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
             return Reply(reply.status, {**metadata, "metadata": reply.body["metadata"]})
@@ -222,14 +221,14 @@ class ApiServer:
         token = query.get("continue", "")
         begun = self._pages.get(token)
         if token and begun is None:
-            return _failure(410, "Expired", "the provided continue parameter is too old")
+            return failure(410, "Expired", "the provided continue parameter is too old")
         if (
             begun is not None
             and begun.items is not None
             and (now > begun.until or begun.revision < self.storage.oldest)
         ):
             offer = self._remember(_Page(None, begun.start))
-            expired = _failure(410, "Expired", "The provided continue parameter is too old " + GO_ON)
+            expired = failure(410, "Expired", "The provided continue parameter is too old " + GO_ON)
             return Reply(410, {**expired.body, "metadata": {"continue": offer}})
         if begun is not None and begun.items is not None:
             revision, items, until = begun.revision, begun.items, begun.until
@@ -269,12 +268,12 @@ class ApiServer:
     def _create(self, address: Address, body: Json) -> Reply:
         kind, metadata = address.kind, body["metadata"]
         if kind.dying:
-            return _failure(403, "Forbidden", "create not allowed while the definition is terminating")
+            return failure(403, "Forbidden", "create not allowed while the definition is terminating")
         if kind.namespaced and ("", address.namespace) not in self.storage.of("namespaces"):
-            return _failure(404, "NotFound", f'namespaces "{address.namespace}" not found')
+            return failure(404, "NotFound", f'namespaces "{address.namespace}" not found')
         where = (address.namespace, metadata["name"])
         if where in self.storage.of(kind.resource):
-            return _failure(409, "AlreadyExists", f"{where[1]} already exists")
+            return failure(409, "AlreadyExists", f"{where[1]} already exists")
         kept = {k: v for k, v in metadata.items() if k in ("name", "generateName", *_EDITABLE) and v}
         new = {k: v for k, v in admitted(kind.schema, body).items() if k not in ("apiVersion", "kind")}
         if kind.status:
@@ -295,11 +294,11 @@ class ApiServer:
             return _NOT_FOUND
         metadata = body["metadata"]
         if metadata.get("resourceVersion") in (None, "", "0"):  # measured, 1.36
-            return _failure(422, "Invalid", "metadata.resourceVersion: must be specified", causes=_UNVERSIONED)
+            return failure(422, "Invalid", "metadata.resourceVersion: must be specified", causes=_UNVERSIONED)
         if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
-            return _failure(409, "Conflict", "Precondition failed: UID in precondition")
+            return failure(409, "Conflict", "Precondition failed: UID in precondition")
         if metadata["resourceVersion"] != old["metadata"]["resourceVersion"]:
-            return _failure(409, "Conflict", "the object has been modified")
+            return failure(409, "Conflict", "the object has been modified")
         return self._replace(address, old, body)
 
     def _patch(self, address: Address, operations: list[Json]) -> Reply:
@@ -309,7 +308,7 @@ class ApiServer:
         try:
             new = patched(self.shown(address.kind, old), operations)
         except Conflict:
-            return _failure(422, "Invalid", "the server rejected our request due to an error in our request")
+            return failure(422, "Invalid", "the server rejected our request due to an error in our request")
         return self._replace(address, old, new)
 
     def _replace(self, address: Address, old: Json, body: Json) -> Reply:
@@ -347,7 +346,7 @@ class ApiServer:
         metadata = old["metadata"]
         for name, wanted in ((options or {}).get("preconditions") or {}).items():
             if wanted != metadata[name]:
-                return _failure(409, "Conflict", f"Precondition failed: {name} in precondition")
+                return failure(409, "Conflict", f"Precondition failed: {name} in precondition")
         if not metadata.get("finalizers"):
             self.storage.remove(kind.resource, address.where)
             return Reply(200, {"kind": "Status", "status": "Success", "metadata": {}})
@@ -384,24 +383,8 @@ def within(where: Where, namespace: str) -> bool:
 
 def _invalid(kind: Kind, name: str, causes: list[Json]) -> Reply:
     why = "; ".join(f"{cause['field']}: Invalid value: {cause['message']}" for cause in causes)
-    return _failure(422, "Invalid", f'{kind.name}.{kind.group} "{name}" is invalid: {why}', causes=causes)
-
-
-def _failure(status: int, reason: str, message: str, *, causes: list[Json] | None = None) -> Reply:
-    details: dict[str, Any] = {"causes": causes} if causes else {}
-    return Reply(
-        status,
-        {
-            "kind": "Status",
-            "status": "Failure",
-            "code": status,
-            "reason": reason,
-            "message": message,
-            "details": details,
-        },
-    )
+    return failure(422, "Invalid", f'{kind.name}.{kind.group} "{name}" is invalid: {why}', causes=causes)
 
 
 _UNVERSIONED: list[Json] = [{"field": "metadata.resourceVersion", "message": "must be specified"}]
-NOT_SERVED = Reply(404, {}, "404 page not found")
-_NOT_FOUND = _failure(404, "NotFound", "not found")
+_NOT_FOUND = failure(404, "NotFound", "not found")

@@ -15,7 +15,8 @@ from crsyncer.core.model import Side
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
-from tests.model.api_server import NOT_SERVED, ApiServer
+from tests.model.answers import NOT_SERVED
+from tests.model.api_server import ApiServer
 from tests.model.journal import Journal
 from tests.model.watches import Watch, gone, open_watch, too_old
 from tests.model.weather import Fate, Weather

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -10,6 +11,7 @@ import yaml
 from crsyncer.cli.fleet.fleet_crds import SCHEMAS
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.replica_mark import REPLICA, SOURCE
+from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Json
 from crsyncer.core.reports.robot_report import applied_digest
 from tests.model.check import Checker, specs
@@ -21,6 +23,10 @@ STATES = "robotsyncstates.fleet.crsyncer.cloudrobotics.com"
 PART = "/fleet.crsyncer.cloudrobotics.com/"
 PLACEMENT = "11111111-2222-3333-4444-555555555555"
 REPORTING = AgentSettings(reports=True)
+OWN = f"robot-{ROBOT}"
+MAPPED = replace(REPORTING, namespaces=Namespaces((OWN,), ("default",)))
+"""The robot's own namespace in the cloud is `default` on the robot."""
+HOUR = 3600.0
 
 
 def crd_of_reports() -> Json:
@@ -100,3 +106,9 @@ def requests(world: World, *, verb: str = "", since: float = 0.0) -> list[Reques
 def writes(world: World, since: float = 0.0) -> list[float]:
     """When the report was written."""
     return [write.time for write in world.writes if write.resource == STATES and write.time >= since]
+
+
+def beats(world: World) -> list[int]:
+    """The beat of each report that was stored, in order."""
+    found = [write for write in world.writes if write.resource == STATES and write.status < 300 and write.after]
+    return [write.after["spec"]["beat"] for write in found if write.after is not None]
