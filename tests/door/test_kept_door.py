@@ -302,7 +302,7 @@ def test_the_upkeep_starts_before_haproxy_and_takes_up_settings_that_can_be_used
 def test_files_that_door_config_wrote_meanwhile_are_loaded(shards: Shards):
     before = workers(shards.door)
     (shards.door.directory / "haproxy.cfg").touch()
-    assert until(lambda: not set(before) & set(workers(shards.door)), seconds=PATIENCE), shards.kept.process.tail(20)
+    assert until(lambda: set(workers(shards.door)) - set(before), seconds=PATIENCE), shards.kept.process.tail(20)
     shards.wait_reaches("r1", "root")
 
 
@@ -311,7 +311,7 @@ def test_a_configuration_that_somebody_damaged_is_put_right_before_haproxy_loads
     good = file.read_text()
     file.write_text("garbage")
     assert until(lambda: file.read_text() == good, seconds=PATIENCE), shards.kept.process.tail(20)
-    assert until(lambda: not set(before) & set(workers(shards.door)), seconds=PATIENCE), shards.kept.process.tail(20)
+    assert until(lambda: set(workers(shards.door)) - set(before), seconds=PATIENCE), shards.kept.process.tail(20)
     shards.wait_reasons()
 
 
