@@ -1,5 +1,8 @@
 """The steps of a history that need nothing but a world: time, the agent's process, the links, and the API servers."""
 
+from collections.abc import Callable, Sequence
+from random import Random
+
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import NO_LISTS
@@ -7,6 +10,7 @@ from tests.model.plane import GROUP
 from tests.model.weather import Fate
 from tests.model.world import World
 
+SIDES = ("cloud", "robot")
 _HAPPENS = tuple(fate for fate in Fate if fate is not Fate.HUNG)
 _STORM = (Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
 _FATES = (*_HAPPENS, *_STORM, *NO_LISTS)
@@ -106,3 +110,26 @@ class Environment:
     def others_write(self, side: str, revisions: int) -> None:
         """Something else happens in a cluster."""
         self._world.planes[Side(side)].others_write(revisions)
+
+
+def mishaps(
+    world: World, around: Environment, chance: Random, *, part: str, answers: Sequence[Reply | Fate]
+) -> list[Callable[[], None]]:
+    """What may befall an agent that writes objects of its own as well; the paths of those have `part` in them."""
+
+    def befall() -> None:
+        where, times = chance.choice([part, part, "/goals"]), chance.randint(1, 3)
+        side = "cloud" if where == part else chance.choice(SIDES)
+        world.inject(side, chance.choice(answers), part=where, times=times, seconds=600)
+
+    return [
+        around.crash,
+        lambda: around.crash_after(chance.randint(1, 30)),
+        around.start,
+        lambda: around.cut(chance.choice(SIDES)),
+        lambda: around.mend(chance.choice(SIDES)),
+        lambda: around.lag(chance.choice(SIDES), chance.choice([0.0, 3.0])),
+        lambda: around.delay(chance.choice(SIDES), 0.3, 2.0),
+        lambda: around.compact(chance.choice(SIDES), 1),
+        befall,
+    ]

@@ -8,14 +8,13 @@ import pytest
 from crsyncer.core.content.annotations import SHARED
 from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, too_many
 from tests.model.check import Checker, specs
-from tests.model.environment import Environment
+from tests.model.environment import SIDES, Environment, mishaps
 from tests.model.life import AgentSettings
 from tests.model.shared import PART, crd_of_statuses, mark, own_name, own_statuses, returned
 from tests.model.weather import Fate
 from tests.model.world import World
 
 NAMES = ("dock", "gate", "lift")
-SIDES = ("cloud", "robot")
 ANSWERS = (
     *(fate for fate in Fate if fate is not Fate.HUNG),
     CONFLICT,
@@ -80,22 +79,8 @@ def steps(world: World, people: People, chance: Random) -> list[Callable[[], Non
         people.report,
         people.drop_copy,
         lambda: around.wait(chance.choice([0.1, 1.0, 8.0, 100.0])),
-        around.crash,
-        lambda: around.crash_after(chance.randint(1, 30)),
-        around.start,
-        lambda: around.cut(chance.choice(SIDES)),
-        lambda: around.mend(chance.choice(SIDES)),
-        lambda: around.lag(chance.choice(SIDES), chance.choice([0.0, 3.0])),
-        lambda: around.delay(chance.choice(SIDES), 0.3, 2.0),
-        lambda: around.compact(chance.choice(SIDES), 1),
-        lambda: _befall(world, chance),
+        *mishaps(world, around, chance, part=PART, answers=ANSWERS),
     ]
-
-
-def _befall(world: World, chance: Random) -> None:
-    part, times = chance.choice([PART, PART, "/goals"]), chance.randint(1, 3)
-    side = "cloud" if part == PART else chance.choice(SIDES)
-    world.inject(side, chance.choice(ANSWERS), part=part, times=times, seconds=600)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -8,7 +8,7 @@ import pytest
 from crsyncer.core.content.replica_mark import read_replica_mark
 from crsyncer.core.reports.robot_report import applied_digest
 from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NO_LISTS, NOT_SERVED, too_many
-from tests.model.environment import Environment
+from tests.model.environment import SIDES, Environment, mishaps
 from tests.model.life import ROBOT
 from tests.model.reporting import PART, PLACEMENT, STATES, acked, fleet, place, rewrite
 from tests.model.weather import Fate
@@ -24,7 +24,6 @@ ANSWERS = (
     too_many(20.0),
     *NO_LISTS,
 )
-SIDES = ("cloud", "robot")
 
 
 class Controller:
@@ -80,22 +79,8 @@ def steps(world: World, controller: Controller, chance: Random) -> list[Callable
         controller.write,
         lambda: around.wait(chance.choice([0.1, 1.0, 8.0, 15.0, 100.0])),
         lambda: around.wait(chance.choice([0.1, 1.0, 8.0, 15.0, 400.0])),
-        around.crash,
-        lambda: around.crash_after(chance.randint(1, 30)),
-        around.start,
-        lambda: around.cut(chance.choice(SIDES)),
-        lambda: around.mend(chance.choice(SIDES)),
-        lambda: around.lag(chance.choice(SIDES), chance.choice([0.0, 3.0])),
-        lambda: around.delay(chance.choice(SIDES), 0.3, 2.0),
-        lambda: around.compact(chance.choice(SIDES), 1),
-        lambda: _befall(world, chance),
+        *mishaps(world, around, chance, part=PART, answers=ANSWERS),
     ]
-
-
-def _befall(world: World, chance: Random) -> None:
-    part, times = chance.choice([PART, PART, "/goals"]), chance.randint(1, 3)
-    side = "cloud" if part == PART else chance.choice(SIDES)
-    world.inject(side, chance.choice(ANSWERS), part=part, times=times, seconds=600)
 
 
 @pytest.mark.parametrize("seed", range(20))
