@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from crsyncer.core.model import Key
 from crsyncer.errors import Conflict, Never, NotAllowed, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
-from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.shared.source_marks import decide_mark, left_marks
 from crsyncer.fleet.domain.transport.transports import apply
 from crsyncer.fleet.domain.values import Patch, Placement, Reason, SourceKey
 
-_REFUSED_SECONDS = 3600.0
-"""What the server refuses is tried again after so long (section 7)."""
 _UNSURE_SECONDS = 30.0
 """The same of what the server has not answered, or not for this object."""
 _SEEN_SECONDS = 1.0
@@ -82,7 +80,7 @@ class SourceMarks:
             is_answered = isinstance(error, Never) or (isinstance(error, NotAllowed) and error.status != 401)
             said = "the server refuses the mark" if kind.sensitive else str(error)
             fault = Fault("", key.text, Reason.REFUSED, f"its mark as shared cannot be written: {said}")
-            wait = _REFUSED_SECONDS if is_answered else _UNSURE_SECONDS
+            wait = REFUSED_SECONDS if is_answered else _UNSURE_SECONDS
             self._refused[key] = _Refusal(placement.uid, fault, self._state.now + wait)
             if not is_answered:
                 raise  # all else of the placement goes on in the next try, without this source

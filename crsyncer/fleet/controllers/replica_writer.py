@@ -11,7 +11,7 @@ from crsyncer.core.pair.revert_limit import RevertLimit
 from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled, Unsure
-from crsyncer.fleet.controllers.state import FleetState, Sent
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Sent
 from crsyncer.fleet.domain.fleet_calls import get_object
 from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
 from crsyncer.fleet.domain.rollout.robot_states import Fault
@@ -34,8 +34,6 @@ from crsyncer.fleet.domain.values import (
 )
 from crsyncer.ports import Reply
 
-_REFUSED_SECONDS = 3600.0
-"""What the server refuses is tried again after so long, and at each change (section 7)."""
 _FORBIDDEN = "grant the controller what `crsyncer fleet manifests` prints"
 
 
@@ -172,13 +170,13 @@ class ReplicaWriter:
             case NotAllowed() | Never() if wanted is not None:
                 return self._refuse(key, wanted, row, error)
             case _:
-                return Again(after=_REFUSED_SECONDS)
+                return Again(after=REFUSED_SECONDS)
 
     def _refuse(self, key: ReplicaKey, wanted: Wanted, row: Row | None, error: SyncError) -> Again:
         said = "the server refuses it" if wanted.kind.sensitive else str(error)
         hint = f"; {_FORBIDDEN}" if isinstance(error, NotAllowed) else ""
         fault = _fault(key, wanted, Reason.REFUSED, said + hint)
-        self._refused[key] = _Refusal(*_try(wanted, row), fault, self._state.now + _REFUSED_SECONDS)
+        self._refused[key] = _Refusal(*_try(wanted, row), fault, self._state.now + REFUSED_SECONDS)
         return _DONE
 
     async def _make_namespace(self, key: ReplicaKey, wanted: Wanted) -> Again:

@@ -20,6 +20,8 @@ from crsyncer.runtime.connection import Connection
 Work = ReplicaKey | SourceKey | Key | str
 """What a job is about: a replica, a source, a CombinedStatus, a StatusCollector by its name, a SOURCEID, or a placement
 as NAMESPACE/NAME ("": those that are gone)."""
+REFUSED_SECONDS = 3600.0
+"""What the server refuses is tried again after so long, and at each change (section 7)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
 from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
-from crsyncer.fleet.controllers.state import FleetState, Work
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, STRIPS, objects_of
@@ -32,8 +32,6 @@ _PACE_SECONDS = 5.0
 """CombinedStatuses and the statuses of StatusCollectors are written at most so often (F6.3)."""
 _SOON_SECONDS = 0.1
 """Changes are gathered for so long."""
-_REFUSED_SECONDS = 3600.0
-"""What the server refuses is tried again after so long, and at each change (section 7)."""
 _SLICE = 20
 """So many replicas are evaluated before everything else has its turn: some 3 ms."""
 _PAGE = 500
@@ -220,7 +218,7 @@ class StatusReturn:
             isinstance(error, NotAllowed) and error.status != HTTPStatus.UNAUTHORIZED
         )
         if is_refused:
-            self._dispatcher.later(job, _REFUSED_SECONDS)
+            self._dispatcher.later(job, REFUSED_SECONDS)
         else:
             self._dispatcher.back_off(job)
 
