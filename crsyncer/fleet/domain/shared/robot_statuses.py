@@ -50,20 +50,17 @@ class RobotStatuses:
 
     def shown(self, raw: Json, *, shard: str, robots_namespace: str) -> Change:
         """A RobotObjectStatus was added or changed. One that names another robot or place does not count."""
-        place = key_of(raw)
-        identity, robot = place.name[:_SOURCE_ID], place.name[_SOURCE_ID + 1 :]
-        is_sound = is_of_robot(raw, robot) and place.name == f"{identity}-{robot}"
-        if not is_sound or place.namespace not in (robot_namespace(robot), robots_namespace):
-            return self.gone(place, shard=shard)
-        spec = _fields(raw.get("spec"))
-        key = _key(place, _fields(spec.get("source")), shard)
-        change = self.gone(place, shard=shard)
+        place, spec = key_of(raw), _fields(raw.get("spec"))
+        change, source = self.gone(place, shard=shard), _fields(spec.get("source"))
+        key = _key(place, source, shard)
+        is_sound = is_of_robot(raw, key.robot) and place.name == f"{key.source_id}-{key.robot}"
+        if not is_sound or place.namespace not in (robot_namespace(key.robot), robots_namespace):
+            return change
         updated = str(spec.get("lastUpdate") or "")
         returned = replace(returned_of({"metadata": {}, "status": spec.get("returned")}), updated=updated or None)
-        kept = _Kept(str(_fields(spec.get("source")).get("uid")), updated, packed(returned))
-        self._kept.setdefault(key, {})[place] = kept
-        self._of[robot].add(key)
-        self._of[identity].add(key)
+        self._kept.setdefault(key, {})[place] = _Kept(str(source.get("uid")), updated, packed(returned))
+        self._of[key.robot].add(key)
+        self._of[key.source_id].add(key)
         change.returned.add(key)
         return change
 
