@@ -208,3 +208,11 @@ def test_F10_3_F6_4_a_robot_of_the_root_is_counted_again_when_the_first_source_c
         fleet.agree()
         fleet.world.settle()
         assert fleet.world.decided() == {"r0": "Stamped", "rb": "Stamped", "rc": "Stamped"}
+
+
+def test_F10_3_F2_2_a_source_that_is_labelled_for_one_robot_loses_its_mark_and_its_copies() -> None:
+    with shared() as fleet:
+        fleet.world.cloud.label("dock", **{oracle.ROBOT_LABEL: "r0"})
+        fleet.agree()
+        assert fleet["b"].specs() == fleet["c"].specs() == {}
+        assert mark(fleet) is None

@@ -17,7 +17,7 @@ from crsyncer.fleet.domain.read_objects import not_served, placement_of, replica
 from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.renderings import ALL_ROBOTS, Renderings, uses_properties
 from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
-from crsyncer.fleet.domain.selection import may_be_source
+from crsyncer.fleet.domain.selection import is_left_marked, may_be_source
 from crsyncer.fleet.domain.shared.robot_statuses import RobotStatuses
 from crsyncer.fleet.domain.transport.keys import ROOT, split
 from crsyncer.fleet.domain.transport.replica_rows import Rows, writing
@@ -304,7 +304,7 @@ class Fleet:
         if shard != ROOT:
             return change
         source = source_of(raw, resource)
-        is_source = may_be_source(raw) and not source.terminating
+        is_source = (may_be_source(raw) or is_left_marked(raw)) and not source.terminating
         return change.add(self._source(source.key, source if is_source else None))
 
     def object_gone(self, kind: str, namespace: str, name: str) -> Change:

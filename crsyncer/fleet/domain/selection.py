@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL, SHARED
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.values import Entry, Placement, Robot, SourceKey
@@ -26,12 +26,18 @@ def may_be_source(raw: Json) -> bool:
     return ROBOT_LABEL not in labels and SOURCE not in labels
 
 
+def is_left_marked(raw: Json) -> bool:
+    """Whether an object was shared and is for a robot now: its mark is still to be removed (F10.3)."""
+    metadata = raw["metadata"]
+    return SOURCE not in (metadata.get("labels") or {}) and SHARED in (metadata.get("annotations") or {})
+
+
 def entry_for(placement: Placement, key: SourceKey, labels: Mapping[str, str], *, home: str) -> Entry | None:
     """The first entry of a placement that matches an object; None: the placement does not select it (F2.2).
 
     `home` is the controller's namespace: only placements there may select cluster-scoped objects.
     """
-    if placement.terminating or (key.namespace or home) != placement.namespace:
+    if placement.terminating or ROBOT_LABEL in labels or (key.namespace or home) != placement.namespace:
         return None
     return next((entry for entry in placement.entries if _matches(entry, key, labels)), None)
 
