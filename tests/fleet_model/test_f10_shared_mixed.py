@@ -3,7 +3,7 @@
 from tests.fleet_model import oracle
 from tests.fleet_model.sharded import GOALS, sharded
 from tests.fleet_model.sharing import NEW, OLD, mark, returned, shared
-from tests.model.answers import FORBIDDEN
+from tests.model.answers import CONFLICT, FORBIDDEN
 
 FILTER = "cr-syncer.cloudrobotics.com/filter-by-robot-name"
 PLACEMENTS, DECISIONS = oracle.PLACEMENTS, f"robotplacementdecisions.{oracle.FLEET}"
@@ -216,3 +216,23 @@ def test_F10_3_F2_2_a_source_that_is_labelled_for_one_robot_loses_its_mark_and_i
         fleet.agree()
         assert fleet["b"].specs() == fleet["c"].specs() == {}
         assert mark(fleet) is None
+
+
+def test_F10_3_F3_3_a_mark_that_meets_a_conflict_is_decided_anew() -> None:
+    with shared() as fleet:
+        fleet.world.inject(CONFLICT, verb="patch", part="/goals/lift", times=1)
+        fleet.world.source("lift")
+        fleet.world.pass_time(60)
+        assert mark(fleet, "lift")
+
+
+def test_F10_3_a_mark_that_was_refused_is_tried_again_once_its_source_changes() -> None:
+    with shared() as fleet:
+        fleet.world.inject(FORBIDDEN, verb="patch", part="/goals/lift", times=1)
+        fleet.world.source("lift")
+        fleet.world.pass_time(60)
+        assert mark(fleet, "lift") is None
+        fleet.world.cloud.set("lift", spec=NEW)
+        fleet.world.pass_time(10)
+        assert mark(fleet, "lift")
+        assert fleet.world.status()["errors"] == []

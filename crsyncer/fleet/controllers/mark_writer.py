@@ -12,7 +12,7 @@ from crsyncer.fleet.domain.transport.transports import apply
 from crsyncer.fleet.domain.values import Patch, Placement, Reason, SourceKey
 
 _UNSURE_SECONDS = 30.0
-"""The same of what the server has not answered, or not for this object."""
+"""So long after a write its mark is waited for: the server has not answered, or the watch has not shown it."""
 _SEEN_SECONDS = 1.0
 """How often it is looked whether the watch has shown what was written."""
 
@@ -22,7 +22,6 @@ class _Refusal:
     placement: str
     """The uid of the one that writes the mark, or removes it."""
     fault: Fault
-    until: float
 
 
 class SourceMarks:
@@ -32,8 +31,8 @@ class SourceMarks:
         self._state = state
         self._own = OwnObjects(state)
         self._refused: dict[SourceKey, _Refusal] = {}
-        self._sent: dict[SourceKey, str] = {}
-        """The version of a source over which its mark was written, until that is seen."""
+        self._sent: dict[SourceKey, tuple[str, float]] = {}
+        """The version of a source over which its mark was written, and when it is written over that again."""
 
     def faults(self, placement: Placement) -> list[Fault]:
         """The marks of a placement that the server refuses."""
@@ -60,12 +59,12 @@ class SourceMarks:
                 self._refused.pop(key, None)
                 self._sent.pop(key, None)
                 continue
-            refusal, version = self._refused.get(key), fleet.index.sources[key].body["metadata"]["resourceVersion"]
-            is_new = self._sent.get(key) != version if refusal is None else self._state.now >= refusal.until
-            if is_new:
+            version = fleet.index.sources[key].body["metadata"]["resourceVersion"]
+            sent, until = self._sent.get(key, ("", 0.0))
+            if sent != version or self._state.now >= until:
+                self._sent[key] = version, self._state.now + _UNSURE_SECONDS
                 await self._send(key, plan, placement)
-                self._sent[key] = version
-            times.append(refusal.until if (refusal := self._refused.get(key)) else self._state.now + _SEEN_SECONDS)
+            times.append(self._sent[key][1] if key in self._refused else self._state.now + _SEEN_SECONDS)
         return min(times, default=None)
 
     async def _send(self, key: SourceKey, plan: Patch, placement: Placement) -> None:
@@ -80,7 +79,7 @@ class SourceMarks:
             is_answered = isinstance(error, Never) or (isinstance(error, NotAllowed) and error.status != 401)
             said = "the server refuses the mark" if kind.sensitive else str(error)
             fault = Fault("", key.text, Reason.REFUSED, f"its mark as shared cannot be written: {said}")
-            wait = REFUSED_SECONDS if is_answered else _UNSURE_SECONDS
-            self._refused[key] = _Refusal(placement.uid, fault, self._state.now + wait)
+            self._refused[key] = _Refusal(placement.uid, fault)
             if not is_answered:
                 raise  # all else of the placement goes on in the next try, without this source
+            self._sent[key] = self._sent[key][0], self._state.now + REFUSED_SECONDS
