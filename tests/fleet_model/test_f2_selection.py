@@ -153,6 +153,19 @@ def test_F2_3_a_sync_policy_makes_config_maps_placeable() -> None:
         assert world.replicas("configmaps")["robot-r1/settings"]["data"] == {"a": "2"}
 
 
+def test_F2_3_a_kind_that_is_served_again_is_told_where_no_source_is_left_of_it() -> None:
+    with fleet() as world:
+        definition = world.definition("goals")
+        world.cloud.delete_kind()
+        while not world.cloud.sweep():
+            world.pass_time(1)
+        world.settle()
+        assert world.condition("Resolved") == ("False", "NotServed")
+        world.serve(definition)
+        world.settle()
+        assert world.condition("Resolved") == ("True", "Resolved")
+
+
 def test_F2_4_the_oldest_placement_governs_and_the_next_takes_over_by_one_write() -> None:
     with fleet(robots=2) as world:
         world.pass_time(5)

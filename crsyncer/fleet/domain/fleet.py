@@ -246,14 +246,14 @@ class Fleet:
         return change
 
     def _of_kind(self, name: str) -> Change:
-        """All replicas of a kind, and the placements that have sources of it. The root's are those of all shards."""
+        """All replicas of a kind, and the placements that name it. The root's are those of all shards."""
         shard, resource = split(name)
         change = Change(keys=set(self._rows.of_kind(name)))
-        for text in self.index.placements:
-            keys = {key for key in self.index.keys(text, resource=resource) if shard in (ROOT, key.shard)}
-            if keys or any(key.resource == resource for key in self.index.sources_of(text)):
+        for text, placement in self.index.placements.items():
+            if resource in placement.kinds:
                 change.placements.add(text)
-                change.keys |= keys
+                keys = self.index.keys(text, resource=resource)
+                change.keys.update(key for key in keys if shard in (ROOT, key.shard))
         return change
 
     def kind_shown(self, kind: PlacedKind) -> Change:
