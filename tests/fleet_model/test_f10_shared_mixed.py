@@ -236,3 +236,33 @@ def test_F10_3_a_mark_that_was_refused_is_tried_again_once_its_source_changes() 
         fleet.world.pass_time(10)
         assert mark(fleet, "lift")
         assert fleet.world.status()["errors"] == []
+
+
+def test_F10_3_F6_3_the_decision_of_a_placement_with_copies_names_no_robot_once_the_last_one_is_gone() -> None:
+    with shared(robotSelectors=[], robotNames=["r0", "rb"]) as fleet:
+        fleet.world.lose_robots("r0", "rb")
+        fleet.world.settle()
+        assert fleet.world.decided() == {}
+        assert len(fleet.world.stored(DECISIONS)) == 1
+        began = fleet.world.clock.now
+        fleet.world.pass_time(60)
+        assert fleet.world.written(began) == []
+        fleet.world.unplace()
+        fleet.agree()
+        assert fleet.world.stored(DECISIONS) == {}
+
+
+def test_F10_3_errors_of_shards_are_in_the_same_order_under_a_new_leader() -> None:
+    with shared() as fleet:
+        for name in "cb":
+            fleet[name].cloud.create("lift", namespace="default", spec=NEW)
+        fleet.world.source("lift")
+        fleet.world.settle()
+        began = fleet.world.clock.now
+        fleet.world.kill()
+        fleet.world.start()
+        fleet.world.settle()
+        assert fleet.world.written(began) == []
+        assert [each["message"].partition(" is ")[0] for each in fleet.world.status()["errors"]] == [
+            f"{GOALS} default/lift on shard {name}" for name in "bc"
+        ]

@@ -312,9 +312,10 @@ class Placements:
         urgent, pace = desk.progress.urgent(), decision_pace(len(desk.robots))
         for number, robots in desk.progress.decisions().items():
             key = Key(placement.namespace, f"{placement.name}-{number}")
-            if not robots:
-                if not self._state.fleet.bound[placement.uid]:  # what is held stays named (F5.2)
-                    await self._own.delete(DECISIONS, key)
+            if not robots and not self._state.fleet.bound[placement.uid]:
+                await self._own.delete(DECISIONS, key)
+            elif not robots and not self._decisions[key].robots:
+                continue  # what is held without it could not be released once the placement is gone (F5.2)
             elif self._is_time(placement, desk, key.name, pace=0.0 if number in urgent else pace):
                 await self._own.put(DECISIONS, key, decision_body(placement, number, robots))
                 self._decisions[key] = Decision(*key, placement.name, placement.uid, number, dict(robots))

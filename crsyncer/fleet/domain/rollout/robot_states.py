@@ -78,9 +78,9 @@ def robot_state(facts: RobotFacts) -> RobotState:
     return RobotState.STAMPED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """One thing that is wrong with a robot or replica: an item of `errors`."""
+    """One thing that is wrong with a robot or replica: an item of `errors`, in this order."""
 
     robot: str
     source: str
@@ -240,7 +240,7 @@ def placement_status(
 
     `group`: the one that the rollout is at; 0: there is no rollout. `warning`: what `Resolved` says where it is true.
     """
-    wrong, held = sorted(faults, key=lambda each: (each.robot, each.source, each.reason)), list(holds)
+    wrong, held = sorted(faults), list(holds)
     return {
         "observedGeneration": placement.generation,
         "conditions": conditions(
