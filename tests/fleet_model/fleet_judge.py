@@ -151,7 +151,7 @@ class FleetJudge:
                 break
         return found
 
-    def _views(self, resource: str, *, patient: bool) -> Iterator[Moment]:
+    def views(self, resource: str, *, patient: bool) -> Iterator[Moment]:
         """What a controller may have seen: every collection as it was at some time, and not all at the same time."""
         window = self.window(patient=patient)
         yield from window
@@ -260,10 +260,10 @@ class FleetJudge:
         """Nothing goes that is wanted, or because something could not be seen (F5)."""
         window, home = self.window(patient=False), self.world.home
         why = self.protection.forbids(place, before, process.identity)
-        if why and not write.late and not self._was_edited(before):
+        if why and not write.late and not self.was_edited(before):
             self._say(f"{write}: {why}, and nobody has released it (F5.2)")
         source_id = before["metadata"]["labels"][SOURCE]
-        wanted = (view.expected(home).get(place) for view in self._views(place[0], patient=False))
+        wanted = (view.expected(home).get(place) for view in self.views(place[0], patient=False))
         if all(each is not None and each.source_id == source_id for each in wanted):
             self._say(f"{write}: its source, its robot and its placement are there, and select it (F5.1)")
         for resource in (place[0], ROBOTS, PLACEMENTS):
@@ -275,7 +275,7 @@ class FleetJudge:
         if not going and not any(place[0] in oracle.placeable(moment.objects) for moment in window):
             self._say(f"{write}: {place[0]} is not placeable (F2.3)")
 
-    def _was_edited(self, before: Json) -> bool:
+    def was_edited(self, before: Json) -> bool:
         """Whether the placement of a replica was edited or deleted so shortly ago that nothing else need be seen."""
         uid, seen = marks(before)["placement"], set()
         for moment in self.window(patient=False):
@@ -291,7 +291,7 @@ class FleetJudge:
         changed = write.before is None or content_of(write.before) != content_of(after)
         kept = write.before is not None and is_replica(write.before)
         wrong = "nobody wants it (F2)"
-        for view in self._views(place[0], patient=True):
+        for view in self.views(place[0], patient=True):
             each = self._admitted(view, place)
             if each is None:
                 continue

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 
 from crsyncer.core.model import Json
-from crsyncer.ports import Reply
 from tests.fleet_model.cloud_steps import (
     OWN,
     back_up,
@@ -17,20 +16,16 @@ from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_history import KINDS, ROBOTS, FleetHistory
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.judged_objects import is_replica
+from tests.fleet_model.link_steps import LINK_STEPS, heal_links
 from tests.fleet_model.oracle import FLEET, lives
 from tests.fleet_model.return_steps import collect, return_all, return_status, uncollect
 from tests.fleet_model.world_parts import INVENTORY_KIND, PLACEMENTS, PROPERTIES, STRIPS
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAVAILABLE, too_many
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
 from tests.model.plane import GROUP
 from tests.model.storage import Snapshot
-from tests.model.weather import Fate
 
 RELEASE = f"{FLEET}/release"
 HELD = "example.com/wait"
-_FATES: tuple[Fate | Reply, ...] = (
-    *(fate for fate in Fate if fate is not Fate.HUNG),
-    *(INTERNAL_ERROR, UNAVAILABLE, too_many(3.0)),
-)
 _DENIALS = (FORBIDDEN, INTERNAL_ERROR, NOT_SERVED)
 
 
@@ -77,15 +72,7 @@ class FleetMachine:
         self.free_replicas()
         define_kinds(self, by_force=True)
         mark_kinds(self)
-        for name in ("a", "b"):
-            if name in world.processes:
-                world.go_on(name)
-                world.processes[name].fuse = None
-            if name in world.weather:
-                world.mend(name)
-                world.weather[name].latency = world.weather[name].jitter = 0.0
-            if not world.runs(name):
-                world.start(name)
+        heal_links(self)
         if not world.cloud.objects(INVENTORY_KIND):
             world.robots(*ROBOTS[:2])
         world.pass_time(100)
@@ -251,76 +238,6 @@ class FleetMachine:
         """Time passes."""
         self.world.pass_time(seconds)
 
-    def start(self, name: str) -> None:
-        """A controller is started, if it does not run."""
-        if not self.world.runs(name):
-            self.world.start(name)
-
-    def kill(self, name: str) -> None:
-        """A controller is killed."""
-        self.world.kill(name)
-
-    def kill_after(self, name: str, messages: int) -> None:
-        """A controller will be killed in the middle of things, and started again later."""
-        if self.world.runs(name):
-            self.world.kill_after(messages, name)
-
-    def terminate(self, name: str) -> None:
-        """A controller is stopped."""
-        if self.world.runs(name) and not self.world.processes[name].still.stands:
-            self.world.terminate(name)
-
-    def stand_still(self, name: str) -> None:
-        """A controller is stopped by SIGSTOP."""
-        if self.world.runs(name):
-            self.world.stand_still(name)
-
-    def go_on(self, name: str) -> None:
-        """It goes on."""
-        if self.world.runs(name):
-            self.world.go_on(name)
-
-    def cut(self, name: str) -> None:
-        """A link breaks."""
-        if name in self.world.weather:
-            self.world.cut(name)
-
-    def silence(self, name: str) -> None:
-        """A link carries nothing any more."""
-        if name in self.world.weather:
-            self.world.silence(name)
-
-    def mend(self, name: str) -> None:
-        """A link is well again."""
-        if name in self.world.weather:
-            self.world.mend(name)
-
-    def delay(self, name: str, latency: float, jitter: float) -> None:
-        """Messages need longer, and not all of them equally long."""
-        if name in self.world.weather:
-            self.world.judge.trouble()
-            self.world.weather[name].latency, self.world.weather[name].jitter = latency, jitter
-
-    def lag(self, name: str, seconds: float) -> None:
-        """Events come late."""
-        if name in self.world.weather:
-            self.world.judge.trouble()
-            self.world.weather[name].lag = seconds
-
-    def repeat(self, name: str, times: int) -> None:
-        """Events come twice."""
-        if name in self.world.weather:
-            self.world.weather[name].repeats = times
-
-    def end_watches(self, name: str, times: int) -> None:
-        """Watches end where an event should come."""
-        if name in self.world.weather:
-            self.world.weather[name].ends = times
-
-    def befall(self, name: str, verb: str, part: str, fate: int, times: int) -> None:
-        """Requests are lost, late, answered in vain or refused for the moment."""
-        self.world.inject(_FATES[fate % len(_FATES)], name=name, verb=verb, part=part, times=times)
-
     def deny(self, name: str, part: str, which: int, seconds: float) -> None:
         """For a while a collection is forbidden, broken or not served."""
         self.world.inject(_DENIALS[which], name=name, part=part or "/goals", times=1_000_000, seconds=seconds)
@@ -356,6 +273,7 @@ class FleetMachine:
 
 
 STEPS: Mapping[str, Callable[..., None]] = {
+    **LINK_STEPS,
     "delete_kind": delete_kind,
     "define_kind": define_kinds,
     "unmark_kind": unmark_kind,

@@ -12,10 +12,11 @@ from crsyncer.ports import Reply
 from tests.fleet_model import oracle
 from tests.fleet_model.controlling import SETTINGS, Counted
 from tests.fleet_model.fleet_world import FleetWorld
-from tests.fleet_model.judged_objects import differences, is_replica
+from tests.fleet_model.judged_objects import content_of, differences, is_replica, owned
 from tests.fleet_model.leading import Meta
 from tests.fleet_model.oracle import FLEET, ROBOT_LABEL, ROBOTS
 from tests.fleet_model.process import Process
+from tests.fleet_model.protection import Protection
 from tests.fleet_model.world_parts import HOME, Write, fleet_crd
 from tests.model.api_server import CRDS, ApiServer
 from tests.model.connection import Connection
@@ -43,8 +44,25 @@ class Shard:
     cloud: Plane
     wrong: list[str] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
+    protection: Protection = field(default_factory=Protection)
     _listed: dict[str, set[str]] = field(default_factory=dict)
     """By the identity of a controller: the kinds of which it has had a whole list here."""
+
+    def __post_init__(self) -> None:
+        self.world.server.storage.listeners.append(self._root_changed)
+
+    def lost(self, why: str) -> None:
+        """Something was lost other than by an edit: the replicas here that nobody wants now must stay (F5.2)."""
+        wanted, there = self._wanted(), self.server.storage.of(GOALS).items()
+        found = {(GOALS, *where): raw for where, raw in there if is_replica(raw) and (GOALS, *where) not in wanted}
+        self.protection.protect(found, why, [self.world.processes[name].identity for name in self.world.leaders])
+
+    def _root_changed(self, _: object) -> None:
+        if self.protection.kept:
+            self.protection.seen(self._wanted())
+
+    def _wanted(self) -> dict[oracle.Place, oracle.Expected]:
+        return oracle.expected(self.world.server.storage.snapshot().objects, home=HOME, shard=self.name)
 
     @property
     def link(self) -> str:
@@ -77,15 +95,21 @@ class Shard:
             Side.CLOUD, self.server, weather=weather, signal=self.world.signal, wire=hand, journal=Journal()
         )
 
+    def differing(self) -> Iterator[tuple[str, Json | None, str]]:
+        """What differs here from what shall be there: its name, the object of that name, and how."""
+        objects, wanted = self.server.storage.of(GOALS), self._wanted()
+        for place in wanted.keys() | {(GOALS, *where) for where, raw in objects.items() if is_replica(raw)}:
+            found, each = objects.get(place[1:]), wanted.get(place)
+            if each is None:
+                yield place[2], found, f"shard {self.name}: {place} is left"
+            elif found is None or not is_replica(found):
+                yield place[2], found, f"shard {self.name}: {place} is missing"
+            elif wrong := differences(found, each):
+                yield place[2], found, f"shard {self.name}: {place}: {wrong}"
+
     def disagreements(self) -> list[str]:
         """What differs here from what shall be there."""
-        objects = self.world.server.storage.snapshot().objects
-        wanted = oracle.expected(objects, home=HOME, shard=self.name)
-        there = {(GOALS, *where): raw for where, raw in self.server.storage.of(GOALS).items() if is_replica(raw)}
-        found = [f"shard {self.name}: {place} is missing" for place in wanted.keys() - there.keys()]
-        found += [f"shard {self.name}: {place} is left" for place in there.keys() - wanted.keys()]
-        both = ((place, differences(there[place], wanted[place])) for place in wanted.keys() & there.keys())
-        return found + [f"shard {self.name}: {place}: {each}" for place, each in both if each]
+        return [each for _, _, each in self.differing()]
 
     def _perform(self, process: Process, call: Call, *, late: bool) -> Reply:
         if call.method == "GET":
@@ -131,14 +155,19 @@ class Shard:
         robots = [moment.objects.get(ROBOTS, {}).get(("default", str(robot))) for moment in moments]
         if robot and not any(each is None or oracle.shard_of(each) == self.name for each in robots):
             yield "its robot is on another shard (F10.2)"
-        wanted = [oracle.expected(moment.objects, home=HOME, shard=self.name).get(place) for moment in moments]
-        if write.after is None:
-            if None not in wanted:
-                yield "it is wanted (F5.1)"
-        elif not is_replica(write.after):
-            if None not in wanted:
+        before, after = write.before, write.after
+        is_same = before is not None and after is not None and content_of(before) == content_of(after)
+        views = self.world.judge.views(GOALS, patient=True)
+        wanted = (oracle.expected(view.objects, home=HOME, shard=self.name).get(place) for view in views)
+        if after is None or not is_replica(after):
+            if all(each is not None for each in wanted):
                 yield "it is wanted (F5.1, F5.4)"
-        elif not any(each is not None and not differences(write.after, each, is_new=True) for each in wanted):
+            why = self.protection.forbids(place, raw, process.identity)
+            if why and not write.late and not self.world.judge.was_edited(raw):
+                yield f"{why}, and nobody has released it (F5.2)"
+        elif before is not None and is_replica(before) and owned(before) == owned(after):
+            yield "it was so already (F3.4)"
+        elif not any(each is not None and (is_same or not differences(after, each, is_new=True)) for each in wanted):
             yield "not as rendered, or not wanted (F4)"
 
 
@@ -200,14 +229,20 @@ def _control(worlds: list[Sharded]) -> Any:
 
 @contextmanager
 def sharded(
-    seed: int = 0, *, shards: Iterable[str] = ("b", "c"), start: bool = True, filtered: str | None = "true", **spec: Any
+    seed: int = 0,
+    *,
+    shards: Iterable[str] = ("b", "c"),
+    start: bool = True,
+    filtered: str | None = "true",
+    by_chance: bool = False,
+    **spec: Any,
 ) -> Iterator[Sharded]:
     """The source dock, the placement p of all goals for all robots; r0 on the root, rb on b, rc on c; a controller.
 
     `filtered`: of the goals, by robot name; `spec`: more of the placement's.
     """
     worlds: list[Sharded] = []
-    with FleetWorld(_control(worlds), seed, kinds={"goals": {"filtered": filtered}}) as world:
+    with FleetWorld(_control(worlds), seed, kinds={"goals": {"filtered": filtered}}, by_chance=by_chance) as world:
         found: dict[str, Shard] = {}
         for number, name in enumerate(shards):
             server = ApiServer(Storage(name, revision=90_000 * (number + 1), now=lambda: world.clock.now))

@@ -26,9 +26,11 @@ def plane(fleet: Sharded, robot: str) -> Plane:
     return fleet.world.cloud if shard == "0" else fleet[shard].cloud
 
 
-def returned(fleet: Sharded, robot: str, status: Any, *, name: str = "dock", **source: Any) -> None:
-    """The agent of a robot writes its RobotObjectStatus."""
-    cloud = plane(fleet, robot)
+def returned(
+    fleet: Sharded, robot: str, status: Any, *, name: str = "dock", at: Plane | None = None, **source: Any
+) -> None:
+    """The agent of a robot writes its RobotObjectStatus. `at`: its API server, if its name does not say that."""
+    cloud = at or plane(fleet, robot)
     copy = cloud.get(name, namespace="default")
     assert copy is not None
     about = {"group": GROUP, "resource": "goals", "namespace": "default", "name": name, "uid": copy["metadata"]["uid"]}

@@ -12,9 +12,9 @@ from tests.fleet_model.fleet_world import FleetWorld
 _ROOT = Path(__file__).parents[2]
 
 
-def histories(*, to: int) -> None:
+def histories(program: str = "tests.fleet_model", *, to: int) -> None:
     """Run these many. In a process of their own, for the order of sets is part of a history."""
-    command = [sys.executable, "-m", "tests.fleet_model", "--to", str(to), "--stop"]
+    command = [sys.executable, "-m", program, "--to", str(to), "--stop"]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -23,9 +23,14 @@ def test_random_histories_of_a_fleet_do_nothing_that_must_never_happen() -> None
     histories(to=60)
 
 
+def test_F10_3_random_histories_of_shared_sources_do_nothing_that_must_never_happen() -> None:
+    histories("tests.fleet_model.sharing_machine", to=20)
+
+
 @pytest.mark.nightly
 def test_five_thousand_random_histories_of_a_fleet_do_nothing_that_must_never_happen() -> None:
     histories(to=5000)
+    histories("tests.fleet_model.sharing_machine", to=2000)
 
 
 def _killed_after(messages: int) -> list[str]:
