@@ -266,3 +266,16 @@ def test_F10_3_errors_of_shards_are_in_the_same_order_under_a_new_leader() -> No
         assert [each["message"].partition(" is ")[0] for each in fleet.world.status()["errors"]] == [
             f"{GOALS} default/lift on shard {name}" for name in "bc"
         ]
+
+
+def test_F10_3_F5_3_a_placement_that_has_lost_its_mode_takes_its_marks_and_copies_with_it() -> None:
+    with shared() as fleet:
+        fleet.world.edit(mode=None)  # as reading it by the CRD of an older release does
+        fleet.world.settle()
+        assert fleet.world.condition("Resolved") == ("False", "NotPlaceable")
+        assert fleet["b"].specs() == {"default/dock": OLD}
+        fleet.world.unplace()
+        fleet.agree()
+        assert fleet["b"].specs() == fleet["c"].specs() == {}
+        assert mark(fleet) is None
+        assert fleet.world.stored(PLACEMENTS) == {}

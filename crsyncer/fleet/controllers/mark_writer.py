@@ -48,7 +48,7 @@ class SourceMarks:
         When to come again, in event loop time: until each mark is seen as it was written. Raises SyncError.
         """
         fleet, times = self._state.fleet, list[float]()
-        if not placement.shared:
+        if not placement.shared and not placement.terminating:  # an older CRD has dropped its mode: marks are left
             return None
         keys = {*fleet.index.sources_of(placement.text), *left_marks(fleet, placement)}
         for key in [key for key, each in self._refused.items() if each.placement == placement.uid and key not in keys]:
