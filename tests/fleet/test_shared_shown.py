@@ -6,6 +6,7 @@ from crsyncer.core.content.annotations import SHARED
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN
 from crsyncer.fleet.domain.shown.explain_document import RobotView, fleet_explain
 from crsyncer.fleet.domain.shown.planning import plan
 from crsyncer.fleet.domain.values import PlacedKind
@@ -71,6 +72,15 @@ def test_a_robot_of_the_root_has_the_source_itself():
     fleet = made(raw_shared(finalized=False))
     assert explained(fleet, "r0") == [["root", "dock", "uid-dock", "blocked", "NotMarked", "F10.3"]]
     assert explained(fleet, "rx") == []
+
+
+def test_a_mark_that_the_server_refuses_is_explained():
+    error = {"robot": "", "source": "site/dock", "reason": "Refused", "message": f"{UNWRITTEN}: it is forbidden"}
+    others = [error | {"source": "site/lift"}, error | {"message": "shard b: it is forbidden"}]
+    fleet = made(raw_shared() | {"status": {"errors": [*others, error]}})
+    assert explained(fleet, "r0") == [["root", "dock", "uid-dock", "blocked", "Refused", "F10.3"]]
+    fleet = made(raw_shared() | {"status": {"errors": others}})
+    assert explained(fleet, "r0") == [["root", "dock", "uid-dock", "due", "NotMarked", "F10.3"]]
 
 
 def test_a_cluster_scoped_source_that_a_placement_must_not_share_is_governed_by_none():

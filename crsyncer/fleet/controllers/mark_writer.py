@@ -7,7 +7,7 @@ from crsyncer.errors import Conflict, Never, NotAllowed, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.shared.source_marks import decide_mark, left_marks
+from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN, decide_mark, left_marks
 from crsyncer.fleet.domain.transport.transports import apply
 from crsyncer.fleet.domain.values import Patch, Placement, Reason, SourceKey
 
@@ -78,7 +78,7 @@ class SourceMarks:
         except (Never, NotAllowed, Unsure) as error:
             is_answered = isinstance(error, Never) or (isinstance(error, NotAllowed) and error.status != 401)
             said = "the server refuses the mark" if kind.sensitive else str(error)
-            fault = Fault("", key.text, Reason.REFUSED, f"its mark as shared cannot be written: {said}")
+            fault = Fault("", key.text, Reason.REFUSED, f"{UNWRITTEN}: {said}")
             self._refused[key] = _Refusal(placement.uid, fault)
             if not is_answered:
                 raise  # all else of the placement goes on in the next try, without this source

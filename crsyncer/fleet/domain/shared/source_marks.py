@@ -11,6 +11,9 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.fleet_calls import annotation_operations
 from crsyncer.fleet.domain.values import Nothing, Patch, Placement, Source, SourceKey, Wait
 
+UNWRITTEN = "its mark as shared cannot be written"
+"""What an error of a placement says of a source whose mark the server refuses."""
+
 
 def marked_by(source: Source) -> str:
     """The uid of the placement whose mark a source has; "": it has none."""

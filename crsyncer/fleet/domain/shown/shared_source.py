@@ -5,9 +5,10 @@ from typing import assert_never
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import source_id
-from crsyncer.fleet.domain.shared.source_marks import decide_mark
+from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN, decide_mark
+from crsyncer.fleet.domain.shown.fleet_reasons import items
 from crsyncer.fleet.domain.transport.keys import ROOT
-from crsyncer.fleet.domain.values import Nothing, Patch, SourceKey, Wait
+from crsyncer.fleet.domain.values import Nothing, Patch, Placement, SourceKey, Wait
 
 
 def shared_source(fleet: Fleet, key: SourceKey) -> Json:
@@ -16,6 +17,8 @@ def shared_source(fleet: Fleet, key: SourceKey) -> Json:
     match plan := decide_mark(fleet, key):
         case Nothing():
             why = ("current", "Shared", "the robots of the root have the source itself, and it is marked as shared")
+        case Patch() if governor is not None and (error := _refusal(governor, key)) is not None:
+            why = ("blocked", str(error.get("reason")), str(error["message"]))
         case Patch():
             why = ("due", "NotMarked", "a controller marks it as shared at once: until then it takes robots' statuses")
         case Wait(reason):
@@ -37,3 +40,9 @@ def shared_source(fleet: Fleet, key: SourceKey) -> Json:
         **dict(zip(("verdict", "reason", "message"), why, strict=True)),
         "rule": "F10.3",
     }
+
+
+def _refusal(placement: Placement, key: SourceKey) -> Json | None:
+    """The error of a placement that says that the server refuses the mark of a source; None: it has none."""
+    found = (each for each in items(placement.status, "errors") if each.get("source") == key.text)
+    return next((each for each in found if str(each.get("message")).startswith(UNWRITTEN)), None)
