@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.read_facts import AllReports, read_facts, read_reports
+from crsyncer.cli.fleet.tried import try_objects
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_fleet
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
@@ -37,11 +38,12 @@ class Asked:
 
         return self._world.clock.run(ask())
 
-    def plan(self) -> Json:
-        """`crsyncer fleet plan`."""
+    def plan(self, *given: Json) -> Json:
+        """`crsyncer fleet plan`, also with the objects of a file; `notes` is what it says of them."""
         found, turns = self._load()
+        notes = self._world.clock.run(try_objects(self._send, found, given)) if given else []
         keys = found.fleet.all_keys()
-        return plan(found.fleet, found.losses, keys, now=found.now, turns=turns)
+        return {**plan(found.fleet, found.losses, keys, now=found.now, turns=turns), "notes": notes}
 
     def whens(self) -> Mapping[str, str]:
         """When the plan has each replica written, by verb, namespace and name."""

@@ -10,6 +10,8 @@ from tests.fleet_model.asking import Asked
 from tests.fleet_model.oracle import PLACEMENTS, ROBOTS
 from tests.fleet_model.sharded import GOALS, Shard, Sharded, sharded
 from tests.model.answers import FORBIDDEN
+from tests.model.plane import GROUP
+from tests.system.bed import crd
 
 NEW = {"x": 2}
 
@@ -67,6 +69,16 @@ def test_section_12_what_is_on_a_shard_that_is_not_given_or_away_is_not_known() 
             assert commands.unknown("rb") == []
             found = explained(commands, "rc")
             assert (found["verdict"], found["reason"], found["uid"]) == ("blocked", "NotRead", None)
+
+
+def test_section_12_an_object_of_a_file_is_tried_at_the_root_alone_also_where_a_shard_has_another_version() -> None:
+    with sharded() as fleet:
+        fleet["b"].serve(crd(GROUP, filtered="true", versions=("v1beta1",)))
+        fleet.world.settle()
+        about = {"name": "dock", "namespace": "default"}
+        found = asked(fleet).plan({"apiVersion": f"{GROUP}/v1", "kind": "Goal", "metadata": about, "spec": NEW})
+        assert found["notes"] == []
+        assert found["counts"]["update"] == 3
 
 
 def test_section_12_a_replica_is_explained_as_it_is_on_its_robots_shard() -> None:

@@ -16,6 +16,7 @@ from crsyncer.errors import ConfigError, Never, SyncError
 from crsyncer.fleet.domain.change import Change
 from crsyncer.fleet.domain.read_objects import placement_of
 from crsyncer.fleet.domain.rendering import UNSHOWN
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, PlacedKind, Placement, Verdict
 from crsyncer.ports import Send
 
@@ -89,7 +90,8 @@ class _Trial:
             changes.append(fleet.robot_shown(await self._stored(raw, robots)))
         if is_of(raw, "", "ConfigMap") and namespace == PROPERTIES_NAMESPACE:
             changes.append(fleet.properties_shown(await self._stored(raw, PROPERTIES)))
-        for kind in [each for each in fleet.index.kinds.values() if is_of(raw, each.group, each.kind)]:
+        kinds = [each for each in fleet.index.kinds.values() if each.shard == ROOT]
+        for kind in [each for each in kinds if is_of(raw, each.group, each.kind)]:
             place = Collection(kind.group, kind.version, kind.plural, namespace if kind.namespaced else "")
             stored = await self._stored(raw, place, is_sensitive=kind.sensitive)
             changes.append(fleet.object_shown(stored, kind.resource))
