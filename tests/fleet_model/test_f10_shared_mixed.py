@@ -245,6 +245,8 @@ def test_F10_3_F6_3_the_decision_of_a_placement_with_copies_names_no_robot_once_
         assert fleet.world.decided() == {}
         assert len(fleet.world.stored(DECISIONS)) == 1
         began = fleet.world.clock.now
+        fleet.world.kill()
+        fleet.world.start()
         fleet.world.pass_time(60)
         assert fleet.world.written(began) == []
         fleet.world.unplace()

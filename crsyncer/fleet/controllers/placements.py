@@ -313,7 +313,10 @@ class Placements:
         for number, robots in desk.progress.decisions().items():
             key = Key(placement.namespace, f"{placement.name}-{number}")
             if not robots and not self._state.fleet.bound[placement.uid]:
-                await self._own.delete(DECISIONS, key)
+                if resolution.all_listed(self._state.fleet):
+                    await self._own.delete(DECISIONS, key)
+                else:
+                    self._dispatcher.later(_job(placement.text), _PACE_SECONDS)  # replicas may be unseen (F1.1)
             elif not robots and not self._decisions[key].robots:
                 continue  # what is held without it could not be released once the placement is gone (F5.2)
             elif self._is_time(placement, desk, key.name, pace=0.0 if number in urgent else pace):
