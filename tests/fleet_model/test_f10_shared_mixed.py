@@ -246,9 +246,14 @@ def test_F10_3_F6_3_the_decision_of_a_placement_with_copies_names_no_robot_once_
         assert len(fleet.world.stored(DECISIONS)) == 1
         began = fleet.world.clock.now
         fleet.world.kill()
+        for name in "bc":
+            fleet.world.cut(fleet[name].link)
         fleet.world.start()
         fleet.world.pass_time(60)
-        assert fleet.world.written(began) == []
+        for name in "bc":
+            fleet.world.mend(fleet[name].link)
+        fleet.world.pass_time(60)
+        assert fleet.world.written(began, resource=DECISIONS) == []
         fleet.world.unplace()
         fleet.agree()
         assert fleet.world.stored(DECISIONS) == {}
