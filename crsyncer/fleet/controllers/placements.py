@@ -219,7 +219,7 @@ class Placements:
 
     async def _write(self, placement: Placement) -> None:
         unlisted = resolution.unlisted_kinds(self._state.fleet, placement)
-        if self._state.now < self._began + _PATIENCE_SECONDS and (unlisted or self._shards.are_away(placement.text)):
+        if self._state.now < self._began + _PATIENCE_SECONDS and (unlisted or self._shards.are_away(placement)):
             self._dispatcher.later(_job(placement.text), 1.0)
             return
         if placement.text not in self._desks and self._returned.statuses.is_evaluating(placement.text):

@@ -25,7 +25,9 @@ class ReachableShards:
 
     def is_away(self, robot: str) -> bool:
         """Whether a robot's shard, other than the root, cannot be seen. A shard that nobody knows is another fault."""
-        shard = self._state.fleet.index.shard_of(robot)
+        return self._is_shard_away(self._state.fleet.index.shard_of(robot))
+
+    def _is_shard_away(self, shard: str) -> bool:
         if shard == ROOT or shard not in self._state.shards:
             return False
         is_read = self._state.shards[shard].up.is_set() and shard not in self._state.fleet.unread
@@ -41,9 +43,12 @@ class ReachableShards:
         is_home = not robots or any(self._state.fleet.index.shard_of(robot) == ROOT for robot in robots)
         return not is_home or self._are_reports_seen(ROOT)
 
-    def are_away(self, placement: str) -> bool:
-        """Whether some robots of a placement are on a shard that cannot be seen."""
-        return bool(self._state.shards) and any(map(self.is_away, self._state.fleet.index.robots_of(placement)))
+    def are_away(self, placement: Placement) -> bool:
+        """Whether some robots of a placement, or copies that its robots share, are on a shard that cannot be seen."""
+        if placement.shared:
+            return any(map(self._is_shard_away, self._state.shards))
+        robots = self._state.fleet.index.robots_of(placement.text)
+        return bool(self._state.shards) and any(map(self.is_away, robots))
 
     def robots_on(self, shard: str, placement: str) -> list[str]:
         """The robots of a placement that are on a shard."""
