@@ -11,9 +11,16 @@ from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import source_id
 from crsyncer.fleet.domain.replica_plan import new_body
-from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Drop, Put
+from crsyncer.fleet.domain.returned.combined_objects import (
+    COMBINED_STATUSES,
+    STATUS_COLLECTORS,
+    CombinedObjects,
+    Drop,
+    Put,
+)
 from crsyncer.fleet.domain.returned.due import Due
-from crsyncer.fleet.domain.returned.returned_statuses import ReturnedStatuses
+from crsyncer.fleet.domain.returned.evaluations import Evaluations
+from crsyncer.fleet.domain.returned.singletons import Singletons
 from crsyncer.fleet.domain.values import (
     PlacedKind,
     Rendering,
@@ -57,12 +64,14 @@ class Returns:
         self.collectors: dict[str, Json] = {}
         self.placements: dict[str, Json] = {}
         self.unwritten: set[Key] = set()
-        self.statuses = ReturnedStatuses(
+        self.evaluations = Evaluations(
             self.fleet,
             expressions=expressions or (lambda: self.expressions),
             is_acked=lambda text, robot: (text, robot) in self.acked,
             is_online=lambda robot: robot in self.online,
         )
+        self.combined = CombinedObjects(self.fleet, self.evaluations)
+        self.singletons = Singletons(self.fleet)
         self.due = Due()
         self.change(self.fleet.kind_shown(kind))
         for name in robots:
@@ -70,27 +79,27 @@ class Returns:
         self.listed(*Input, GOALS, STATUS_COLLECTORS, COMBINED_STATUSES)
 
     def change(self, change: Change) -> None:
-        self.due.add(self.statuses.changed(change))
+        self.due.add(self.evaluations.changed(change)).add(self.singletons.changed(change))
 
     def listed(self, *names: str) -> None:
         self.change(self.fleet.inputs_listed(*names))
         for name in names:
-            self.due.add(self.statuses.listed(name))
+            self.due.add(self.combined.listed(name)).add(self.singletons.listed())
 
     def robot(self, name: str, **labels: str) -> None:
         self.change(self.fleet.robot_shown(raw_robot(name, **labels)))
-        self.due.add(self.statuses.robot_changed(name))
+        self.evaluations.robot_changed(name)
 
     def robot_gone(self, name: str) -> None:
         self.change(self.fleet.robot_gone(name))
 
     def report(self, name: str, *, online: bool) -> None:
         (self.online.add if online else self.online.discard)(name)
-        self.due.add(self.statuses.robot_changed(name))
+        self.evaluations.robot_changed(name)
 
     def ack(self, robot: str, *, placement: str = "site/all", acked: bool = True) -> None:
         (self.acked.add if acked else self.acked.discard)((placement, robot))
-        self.due.add(self.statuses.acked_changed(placement, robot))
+        self.evaluations.acked_changed(placement, robot)
 
     def placement(self, name: str = "all", *, status: Json | None = None, **spec: Any) -> None:
         spec.setdefault("robotSelectors", [{}])
@@ -105,19 +114,19 @@ class Returns:
     def goal(self, name: str = "dock", **content: Any) -> None:
         raw = goal(name, **content)
         self.change(self.fleet.object_shown(raw, GOALS))
-        self.due.add(self.statuses.source_shown(raw, GOALS))
+        self.due.add(self.singletons.source_shown(raw, GOALS))
 
     def goal_gone(self, name: str = "dock") -> None:
         self.change(self.fleet.object_gone(GOALS, "site", name))
-        self.due.add(self.statuses.source_gone(SourceKey(GOALS, "site", name)))
+        self.due.add(self.singletons.source_gone(SourceKey(GOALS, "site", name)))
 
     def collector(self, name: str = "c", **spec: Any) -> None:
         self.collectors[name] = spec
-        self.due.add(self.statuses.collector_shown({"metadata": {"name": name}, "spec": spec}))
+        self.due.add(self.evaluations.collector_shown({"metadata": {"name": name}, "spec": spec}))
 
     def collector_gone(self, name: str) -> None:
         del self.collectors[name]
-        self.due.add(self.statuses.collector_gone(name))
+        self.due.add(self.evaluations.collector_gone(name))
 
     def replica(
         self, robot: str, status: Any = None, *, name: str = "dock", target: Target = Target.PER_ROBOT, **metadata: Any
@@ -136,7 +145,10 @@ class Returns:
         self.raws[found] = raw
         self.change(self.fleet.object_shown(raw, GOALS))
         assert self.fleet.replica_at(GOALS, key_of(raw)) in (found, None)
-        self.due.add(self.statuses.replica_shown(found, raw))
+        self.replica_shown(found, raw)
+
+    def replica_shown(self, found: ReplicaKey, raw: Json) -> None:
+        self.due.add(self.singletons.replica_shown(found, raw)).add(self.evaluations.replica_shown(found, raw))
 
     def replica_gone(self, found: ReplicaKey) -> None:
         metadata = self.raws.pop(found)["metadata"]
@@ -144,10 +156,10 @@ class Returns:
 
     def settle(self) -> Due:
         """Evaluate and read all; what has been due since the last time."""
-        while self.statuses.is_stale or self.statuses.unread:
-            self.due.add(self.statuses.evaluate_stale(2))
-            for found in list(self.statuses.unread):
-                self.due.add(self.statuses.replica_shown(found, self.raws[found]))
+        while self.evaluations.is_stale or self.evaluations.unread:
+            self.due.add(self.evaluations.evaluate_stale(2))
+            for found in list(self.evaluations.unread):
+                self.replica_shown(found, self.raws[found])
         due, self.due = self.due, Due()
         self.unwritten |= due.combined
         return due
@@ -158,13 +170,13 @@ class Returns:
         verbs, places = [], sorted(self.unwritten)
         self.unwritten.clear()
         for place in places:
-            match plan := self.statuses.combined_plan(place):
+            match plan := self.combined.plan(place):
                 case Put(body):
                     self.objects[place] = body
-                    self.due.add(self.statuses.combined_shown(body))
+                    self.due.add(self.combined.shown(body))
                 case Drop():
                     del self.objects[place]
-                    self.due.add(self.statuses.combined_gone(*place))
+                    self.due.add(self.combined.gone(*place))
                 case _:
                     continue
             verbs.append(type(plan).__name__)

@@ -40,7 +40,7 @@ class Singles(Returns):
 
     def _show(self, name: str) -> None:
         self.change(self.fleet.object_shown(self.sources[name], GOALS))
-        self.due.add(self.statuses.source_shown(self.sources[name], GOALS))
+        self.due.add(self.singletons.source_shown(self.sources[name], GOALS))
 
     def status(self, name: str = "dock") -> Any:
         return self.sources[name].get("status")
@@ -52,7 +52,7 @@ class Singles(Returns):
             for source in sorted(sources):
                 self.act(source)
             for name, placement in self.placements.items():
-                entries = self.statuses.singletons(f"site/{name}")
+                entries = self.singletons.entries(f"site/{name}")
                 if entries != self.listed_by.get(name, []):
                     self.listed_by[name] = entries
                     self.writes.append(f"{name} lists {' '.join(each['robot'] for each in entries) or 'nothing'}")
@@ -63,7 +63,7 @@ class Singles(Returns):
         return self.writes
 
     def act(self, source: SourceKey) -> None:
-        match self.statuses.singleton_plan(source):
+        match self.singletons.plan(source):
             case Patch((test, change)):
                 raw = self.sources[source.name]
                 assert test == {"op": "test", "path": "/metadata/uid", "value": raw["metadata"]["uid"]}
@@ -74,11 +74,11 @@ class Singles(Returns):
                 self.sources[source.name] = {name: value for name, value in raw.items() if name != "status"}
                 if change["op"] == "add":
                     self.sources[source.name]["status"] = change["value"]
-                    self.due.add(self.statuses.source_shown(self.sources[source.name], GOALS))
+                    self.due.add(self.singletons.source_shown(self.sources[source.name], GOALS))
                 else:
-                    self.due.add(self.statuses.singleton_removed(self.sources[source.name], GOALS))
+                    self.due.add(self.singletons.removed(self.sources[source.name], GOALS))
             case Read(place):
-                self.due.add(self.statuses.replica_shown(place, self.raws[place]))
+                self.replica_shown(place, self.raws[place])
 
     def successor(self) -> "Singles":
         """What a new leader finds."""
@@ -93,5 +93,5 @@ class Singles(Returns):
         for place, raw in self.raws.items():
             new.show(place, raw)
         for name in (*Input, GOALS):
-            new.due.add(new.statuses.listed(name))
+            new.due.add(new.combined.listed(name)).add(new.singletons.listed())
         return new

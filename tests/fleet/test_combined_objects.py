@@ -65,7 +65,7 @@ def test_F6_3_it_is_written_when_it_changes_and_only_then():
     found.replica("r1", {"phase": "Driving"})
     assert found.write() == ["Put"]
     assert found.rows() == [["r1", "Driving"], ["r2", "Driving"]]
-    assert found.statuses.combined_plan(combined()) == Nothing()
+    assert found.combined.plan(combined()) == Nothing()
     found.robot_gone("r2")
     assert found.rows() == [["r1", "Driving"]]
 
@@ -75,10 +75,10 @@ def test_what_somebody_changed_or_deleted_is_put_right():
     found.replica("r1", {"phase": "Ready"})
     found.write()
     raw = {**found.objects[combined()], "results": [], "source": None}
-    found.due.add(found.statuses.combined_shown(raw))
+    found.due.add(found.combined.shown(raw))
     assert found.write() == ["Put"]
     del found.objects[combined()]
-    found.due.add(found.statuses.combined_gone(*combined()))
+    found.due.add(found.combined.gone(*combined()))
     assert found.write() == ["Put"]
     assert found.rows() == [["r1", "Ready"]]
 
@@ -91,12 +91,12 @@ def test_what_nobody_wants_any_more_is_deleted():
     assert found.write() == ["Drop"]
     found.placement()
     assert found.write() == ["Drop"]
-    assert found.statuses.combined_plan(combined()) == Nothing()
+    assert found.combined.plan(combined()) == Nothing()
     found.placement(statusCollectors=["c"])
     assert found.write() == ["Put"]
     found.placement_gone()
     assert found.write() == ["Drop"]
-    found.due.add(found.statuses.combined_gone(*combined()))
+    found.due.add(found.combined.gone(*combined()))
     assert found.write() == []
 
 
@@ -112,9 +112,9 @@ def test_F1_1_a_leftover_is_deleted_once_the_kind_of_its_source_is_listed(source
     found = world()
     metadata = {"namespace": "site", "name": "a" * 24 + ".uid-all", "uid": "u", "resourceVersion": "1"}
     raw = {"metadata": metadata, "source": source, "placement": "all", "results": []}
-    found.due.add(found.statuses.combined_shown(raw))
+    found.due.add(found.combined.shown(raw))
     assert Key("site", metadata["name"]) in found.settle().combined
-    plan = found.statuses.combined_plan(Key("site", metadata["name"]))
+    plan = found.combined.plan(Key("site", metadata["name"]))
     assert isinstance(plan, Wait) is (source != {"group": "lab.example.com", "resource": "goals", "name": "lost"})
 
 
@@ -124,7 +124,7 @@ def test_an_object_of_that_name_elsewhere_is_not_the_placements():
         "metadata": {"namespace": "other", "name": combined().name, "uid": "u", "resourceVersion": "1"},
         "source": {"group": "lab.example.com", "resource": "goals"},
     }
-    found.due.add(found.statuses.combined_shown(raw))
+    found.due.add(found.combined.shown(raw))
     found.objects[Key("other", combined().name)] = raw
     assert sorted(found.write()) == ["Drop", "Put"]
 
@@ -136,7 +136,7 @@ def test_F1_1_nothing_is_written_before_all_is_listed():
     new.replica("r1", {"phase": "Ready"})
     for name in (STATUS_COLLECTORS, COMBINED_STATUSES, *Input, GOALS):
         assert new.write() == []
-        assert isinstance(new.statuses.combined_plan(combined()), Wait)
+        assert isinstance(new.combined.plan(combined()), Wait)
         if name == STATUS_COLLECTORS:
             new.collector(select=[NAME])
         new.listed(name)
@@ -161,11 +161,11 @@ def test_F1_1_nothing_is_written_before_all_replicas_are_evaluated():
         found.replica(robot, {"phase": "Ready"})
     found.write()
     found.collector(select=[PHASE])
-    assert found.statuses.combined_plan(combined()) == Wait("not all replicas are evaluated")
+    assert found.combined.plan(combined()) == Wait("not all replicas are evaluated")
     assert found.write() == ["Put"]
     found.placement(statusCollectors=["d", "c"])
     found.collector("d", select=[NAME])
-    assert isinstance(found.statuses.combined_plan(combined()), Wait)
+    assert isinstance(found.combined.plan(combined()), Wait)
     assert found.write() == ["Put"]
     assert found.rows(place=1) == [["Ready"], ["Ready"]]
 
@@ -217,4 +217,4 @@ def test_F2_3_a_template_has_a_combined_status_too():
     (made,) = found.objects.values()
     assert made["source"] == {"group": "lab.example.com", "resource": "goals", "name": "t"}
     assert made["results"][0]["rows"] == [[{"type": "Number", "value": "0"}]]
-    assert found.statuses.combined_plan(combined()) == Nothing()
+    assert found.combined.plan(combined()) == Nothing()

@@ -8,25 +8,25 @@ def test_F7_4_missing_and_bad_collectors_are_told_and_the_others_go_on():
     found.placement(statusCollectors=["b", "a", "c"])
     found.goal()
     found.replica("r1", {"phase": "Ready"})
-    assert found.statuses.collected("site/all") == (
+    assert found.evaluations.collected("site/all") == (
         False, "CollectorMissing", "there is no StatusCollector b, a, c",
     )  # fmt: skip
     found.collector("a", select=[column("x", "robot")])
     found.collector("b", select=[PHASE])
     found.collector("c", select=[NAME])
-    status, reason, message = found.statuses.collected("site/all") or (True, "", "")
+    status, reason, message = found.evaluations.collected("site/all") or (True, "", "")
     assert (status, reason) == (False, "BadExpression")
     assert message.startswith("StatusCollector a: spec.select[0].def: line 1, column 1: undeclared")
-    assert found.statuses.collector_errors("a")[0] in message
-    assert found.statuses.collector_errors("b") == ()
+    assert found.evaluations.collector_errors("a")[0] in message
+    assert found.evaluations.collector_errors("b") == ()
     found.write()
     results = found.objects[combined()]["results"]
     assert [each["collector"] for each in results] == ["b", "c"]
     found.collector("a", select=[NAME, PHASE])
-    assert found.statuses.collected("site/all") == (True, "Collected", "")
+    assert found.evaluations.collected("site/all") == (True, "Collected", "")
     assert found.rows(place=1) == [["r1", "Ready"]]
     found.collector_gone("b")
-    assert found.statuses.collected("site/all") == (False, "CollectorMissing", "there is no StatusCollector b")
+    assert found.evaluations.collected("site/all") == (False, "CollectorMissing", "there is no StatusCollector b")
     assert found.rows(place=0) == [["r1", "Ready"]]
 
 

@@ -25,32 +25,32 @@ def test_F7_1_without_ready_when_there_is_nothing_to_ask():
     found.placement()
     found.goal()
     found.replica("r1", {"phase": "Ready"})
-    assert found.statuses.ready("site/all", "r1") is None
-    assert found.statuses.problem("site/all") == ""
-    assert found.statuses.collected("site/all") is None
+    assert found.evaluations.ready("site/all", "r1") is None
+    assert found.evaluations.problem("site/all") == ""
+    assert found.evaluations.collected("site/all") is None
     assert found.settle().ready == set()
 
 
 def test_F7_1_a_robot_is_ready_while_it_holds_for_all_its_replicas():
     found = world("r1", "r2")
     found.goal("lift")
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
     found.replica("r1", {"phase": "Ready"})
     assert found.settle().ready == {("site/all", "r1")}
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
     lift = found.replica("r1", {"phase": "Ready"}, name="lift")
-    assert found.statuses.ready("site/all", "r1") is True
-    assert found.statuses.ready("site/all", "r2") is False
+    assert found.evaluations.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r2") is False
     found.settle()
     found.replica("r1", {"phase": "Ready", "more": 1}, name="lift")
     assert found.settle().ready == set()
     found.replica("r1", {"phase": "Driving"}, name="lift")
     assert found.settle().ready == {("site/all", "r1")}
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
     found.replica_gone(lift)
     assert found.settle().ready == {("site/all", "r1")}
     found.goal_gone("lift")
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
 
 
 @pytest.mark.parametrize(
@@ -63,28 +63,28 @@ def test_F7_1_a_robot_is_ready_while_it_holds_for_all_its_replicas():
 def test_F7_2_an_error_in_ready_when_means_not_ready(status):
     found = world()
     found.replica("r1", status)
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
 
 
 @pytest.mark.parametrize("ready", ["'true'", "1", "returned.status", "null", "[true]", "1 / 0 == 1"])
 def test_F7_2_another_value_than_true_means_not_ready(ready):
     found = world(ready=ready)
     found.replica("r1", {"phase": "Ready"})
-    assert found.statuses.ready("site/all", "r1") is False
-    assert found.statuses.problem("site/all") == ""
+    assert found.evaluations.ready("site/all", "r1") is False
+    assert found.evaluations.problem("site/all") == ""
 
 
 def test_F7_1_true_needs_no_status_and_reads_nothing():
     found = world(ready="true")
     found.replica("r1", "no status at all")
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
     rows = found.expressions.rows
     found.replica("r1", {"phase": "a"})
     assert found.expressions.rows == rows
     found.placement(readyWhen="true && true")
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
     assert found.settle().read == set()
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_F7_1_true_needs_no_status_and_reads_nothing():
 def test_F7_1_a_bad_expression_is_told_and_nothing_is_ready(ready, said):
     found = world(ready=ready)
     found.replica("r1", {"phase": "Ready"})
-    assert found.statuses.problem("site/all").startswith(said)
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.problem("site/all").startswith(said)
+    assert found.evaluations.ready("site/all", "r1") is False
     found.placement(readyWhen=READY)
     found.settle()
-    assert found.statuses.problem("site/all") == ""
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.problem("site/all") == ""
+    assert found.evaluations.ready("site/all", "r1") is True
 
 
 def test_F7_1_without_the_extra_it_is_told_how_to_install_it():
@@ -112,7 +112,7 @@ def test_F7_1_without_the_extra_it_is_told_how_to_install_it():
     found.placement(readyWhen="true", statusCollectors=["c"])
     found.goal()
     found.replica("r1")
-    assert found.statuses.problem("site/all") == (
+    assert found.evaluations.problem("site/all") == (
         "spec.readyWhen: true needs cel-expr-python for 4 variables; install it"
     )
     assert found.rows() == [["1"]]
@@ -137,25 +137,25 @@ def test_F7_1_the_variables_are_what_they_are_called(ready, expected):
     found.placement(readyWhen=ready)
     found.goal()
     found.replica("r1", {"observedGeneration": 1})
-    assert found.statuses.ready("site/all", "r1") is expected
+    assert found.evaluations.ready("site/all", "r1") is expected
 
 
 def test_F7_1_the_time_of_the_last_status_is_known():
     found = world(ready="timestamp(propagation.lastReturnedUpdateTimestamp) > timestamp('2026-11-01T00:00:00Z')")
     found.replica("r1", managedFields=[{"subresource": "status", "time": "2026-11-02T00:00:00Z"}])
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
 
 
 def test_F7_1_the_properties_of_a_robot_are_those_of_its_config_map_too():
     found = world(ready="inventory.properties.site == 'a' && returned.status.on")
     found.replica("r1", {"on": True})
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
     for site, ready in (("a", True), ("x" * (65 << 10), False)):
         raw = {"metadata": {"name": "r1", "namespace": "crsyncer-properties"}, "data": {"site": site}}
         found.change(found.fleet.properties_shown(raw))
-        found.statuses.robot_changed("r1")
+        found.evaluations.robot_changed("r1")
         assert found.settle().read == set()
-        assert found.statuses.ready("site/all", "r1") is ready
+        assert found.evaluations.ready("site/all", "r1") is ready
 
 
 def test_F7_1_what_changes_without_the_replica_is_seen():
@@ -175,13 +175,13 @@ def test_F7_1_what_changes_without_the_replica_is_seen():
         lambda: found.robot("r1", k="a"),
     ]
     for step in steps:
-        assert found.statuses.ready("site/all", "r1") is False
+        assert found.evaluations.ready("site/all", "r1") is False
         step()
         assert found.settle().read == set()
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
     found.ack("r1", acked=False)
     assert found.settle().ready == {("site/all", "r1")}
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
 
 
 def test_F7_1_a_template_that_is_edited_is_seen():
@@ -198,10 +198,10 @@ def test_F7_1_a_template_that_is_edited_is_seen():
     body = found.fleet.decide(place, wanted, removal=None).body | {"status": {"x": 2}}  # type: ignore[arg-type, union-attr]
     body["metadata"] |= {"uid": "u", "resourceVersion": "1"}
     found.show(place, body)
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
     found.placement(readyWhen="obj.spec.x == returned.status.x", templates=template(2), resources=[])
     found.settle()
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
 
 
 def test_F7_3_an_event_evaluates_one_row():
@@ -247,13 +247,13 @@ def test_F3_9_statuses_are_read_again_after_an_edit_unless_they_are_kept():
     one, two = (found.replica(robot, {"phase": "Ready", "mode": "Auto"}) for robot in ("r1", "r2"))
     found.settle()
     found.placement(readyWhen="returned.status.mode == 'Auto' && inventory.labels.k == 'a'")
-    assert found.statuses.ready("site/all", "r1") is False
+    assert found.evaluations.ready("site/all", "r1") is False
     due = found.settle()
     assert (due.read, due.ready) == ({one, two}, {("site/all", "r1"), ("site/all", "r2")})
-    assert [found.statuses.ready("site/all", robot) for robot in ("r1", "r2")] == [True, False]
+    assert [found.evaluations.ready("site/all", robot) for robot in ("r1", "r2")] == [True, False]
     found.placement(readyWhen="returned.status.mode == 'Auto' && inventory.labels.k == 'b'")
     assert found.settle().read == set()
-    assert [found.statuses.ready("site/all", robot) for robot in ("r1", "r2")] == [False, True]
+    assert [found.evaluations.ready("site/all", robot) for robot in ("r1", "r2")] == [False, True]
     found.placement(readyWhen=READY)
     assert found.settle().read == set()
     found.replica("r1", {"phase": "Ready"})
@@ -264,9 +264,9 @@ def test_F3_9_statuses_are_read_again_after_an_edit_unless_they_are_kept():
 def test_F3_9_the_name_of_a_robot_is_no_reason_to_keep_its_status():
     found = world("r1", ready="returned.status.phase == inventory.name")
     one = found.replica("r1", {"phase": "r1"})
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
     found.robot("r1", k="b")
-    assert not found.statuses.is_stale
+    assert not found.evaluations.is_stale
     found.placement(readyWhen="returned.status.phase != inventory.name")
     assert found.settle().read == {one}
 
@@ -275,34 +275,34 @@ def test_F3_9_a_replica_that_cannot_be_read_stays_unread_until_it_is_shown_or_go
     found = world("r1", "r2")
     one, two = (found.replica(robot, {"phase": "Ready"}) for robot in ("r1", "r2"))
     found.placement(readyWhen="returned.status.phase != ''")
-    first = found.statuses.evaluate_stale(1).read
+    first = found.evaluations.evaluate_stale(1).read
     assert len(first) == 1
-    assert first | found.statuses.evaluate_stale(9).read == {one, two}
-    assert found.statuses.unread == {one, two}
-    assert not found.statuses.is_stale
+    assert first | found.evaluations.evaluate_stale(9).read == {one, two}
+    assert found.evaluations.unread == {one, two}
+    assert not found.evaluations.is_stale
     found.replica_gone(one)
-    assert found.statuses.unread == {two}
+    assert found.evaluations.unread == {two}
     found.show(two, found.raws[two])
-    assert found.statuses.unread == set()
-    assert found.statuses.ready("site/all", "r2") is True
+    assert found.evaluations.unread == set()
+    assert found.evaluations.ready("site/all", "r2") is True
 
 
 def test_F6_4_it_is_known_whether_what_is_there_was_evaluated():
     found = Returns("r1")
     found.placement(readyWhen=READY)
     found.goal()
-    assert not found.statuses.is_evaluating("site/all")
+    assert not found.evaluations.is_evaluating("site/all")
     found.replica("r1", {"phase": "Ready"})
-    assert not found.statuses.is_evaluating("site/all")
+    assert not found.evaluations.is_evaluating("site/all")
     found.placement(readyWhen="returned.status.phase == 'Driving'")
-    assert found.statuses.is_evaluating("site/all")
-    found.statuses.evaluate_stale(1)
-    assert found.statuses.unread
-    assert found.statuses.is_evaluating("site/all")
+    assert found.evaluations.is_evaluating("site/all")
+    found.evaluations.evaluate_stale(1)
+    assert found.evaluations.unread
+    assert found.evaluations.is_evaluating("site/all")
     found.replica("r1", {"phase": "Ready"})
-    assert not found.statuses.is_evaluating("site/all")
+    assert not found.evaluations.is_evaluating("site/all")
     found.placement()
-    assert not found.statuses.is_evaluating("site/all")
+    assert not found.evaluations.is_evaluating("site/all")
 
 
 def test_F7_1_an_edited_collector_does_not_unsettle_who_is_ready():
@@ -311,7 +311,7 @@ def test_F7_1_an_edited_collector_does_not_unsettle_who_is_ready():
     found.replica("r1", {"phase": "Ready"})
     found.settle()
     found.collector(select=[PHASE])
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
     assert found.settle().ready == set()
     assert found.rows() == [["Ready"]]
 
@@ -325,15 +325,15 @@ def test_a_placement_that_is_made_anew_or_loses_its_expressions_is_forgotten():
     due = found.settle()
     assert due.ready == {("site/all", "r1")}
     assert combined() in due.combined
-    assert found.statuses.ready("site/all", "r1") is None
+    assert found.evaluations.ready("site/all", "r1") is None
     found.placement(readyWhen=READY)
     found.placement_gone()
     found.change(found.fleet.kind_shown(KIND))
-    assert found.statuses.ready("site/all", "r1") is None
-    assert not found.statuses.is_stale
+    assert found.evaluations.ready("site/all", "r1") is None
+    assert not found.evaluations.is_stale
     found.placement(readyWhen=READY)
     found.settle()
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
 
 
 def test_a_placement_of_another_uid_is_another_one():
@@ -349,7 +349,7 @@ def test_a_placement_of_another_uid_is_another_one():
     }
     found.change(found.fleet.placement_shown(raw))
     found.settle()
-    assert found.statuses.ready("site/all", "r1") is True
+    assert found.evaluations.ready("site/all", "r1") is True
 
 
 def test_F2_4_each_placement_that_selects_a_replica_asks_for_itself():
@@ -360,11 +360,11 @@ def test_F2_4_each_placement_that_selects_a_replica_asks_for_itself():
     found.ack("r1", placement="site/other")
     found.settle()
     texts = ["site/all", "site/other", "site/beside"]
-    assert [found.statuses.ready(text, "r1") for text in texts] == [False, True, False]
+    assert [found.evaluations.ready(text, "r1") for text in texts] == [False, True, False]
     found.replica("r1", target=Target.SAME)
-    assert found.statuses.ready("site/beside", "r1") is True
+    assert found.evaluations.ready("site/beside", "r1") is True
     found.robot_gone("r1")
-    assert [found.statuses.ready(text, "r2") for text in texts] == [False, False, False]
+    assert [found.evaluations.ready(text, "r2") for text in texts] == [False, False, False]
 
 
 def test_a_replica_that_the_fleet_does_not_know_is_not_evaluated():
@@ -372,6 +372,6 @@ def test_a_replica_that_the_fleet_does_not_know_is_not_evaluated():
     place = found.replica("r1", {"phase": "Ready"})
     raw = found.raws[place]
     found.replica_gone(place)
-    found.due.add(found.statuses.replica_shown(place, raw))
-    assert found.statuses.ready("site/all", "r1") is False
-    found.due.add(found.statuses.replica_shown(key("r9"), raw))
+    found.replica_shown(place, raw)
+    assert found.evaluations.ready("site/all", "r1") is False
+    found.replica_shown(key("r9"), raw)

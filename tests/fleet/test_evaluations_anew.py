@@ -75,7 +75,7 @@ def happen(found: Returns, event: Any) -> None:
             if key(robot, name=name) in found.raws:
                 found.replica_gone(key(robot, name=name))
         case ("work", most, _):
-            found.due.add(found.statuses.evaluate_stale(most))
+            found.due.add(found.evaluations.evaluate_stale(most))
         case _:
             found.write()
 
@@ -95,7 +95,7 @@ def successor(found: Returns) -> Returns:
     for place, raw in found.raws.items():
         new.show(place, raw)
     for raw in found.objects.values():
-        new.due.add(new.statuses.combined_shown(raw))
+        new.due.add(new.combined.shown(raw))
     return new
 
 
@@ -110,10 +110,10 @@ def test_F7_3_event_by_event_is_what_a_new_leader_finds_and_it_writes_nothing(ev
     new = successor(found)
     assert new.write() == []
     for text in found.fleet.index.placements:
-        assert found.statuses.problem(text) == new.statuses.problem(text)
-        assert found.statuses.collected(text) == new.statuses.collected(text)
+        assert found.evaluations.problem(text) == new.evaluations.problem(text)
+        assert found.evaluations.collected(text) == new.evaluations.collected(text)
         for robot in found.fleet.index.robots:
-            assert found.statuses.ready(text, robot) == new.statuses.ready(text, robot)
+            assert found.evaluations.ready(text, robot) == new.evaluations.ready(text, robot)
     wanted = {
         combined(source.name, placement=placement.name)
         for text, placement in found.fleet.index.placements.items()

@@ -3,8 +3,8 @@
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.core.model import Json, Key
 from crsyncer.fleet.domain.fleet import Fleet
-from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Put
-from crsyncer.fleet.domain.returned.returned_statuses import ReturnedStatuses
+from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, CombinedObjects, Put
+from crsyncer.fleet.domain.returned.evaluations import Evaluations
 from crsyncer.fleet.domain.values import PlacedKind, Verdict, Wait
 from tests.fleet.made import GOALS, goal, goal_id
 from tests.fleet.shared_made import STATUSES, copied, made, raw_shared, returned
@@ -13,17 +13,15 @@ PLURAL, _, GROUP = STATUSES.partition(".")
 SERVED = PlacedKind(STATUSES, GROUP, PLURAL, "RobotObjectStatus", "v1", True, verdict=Verdict.NOT_PLACEABLE, shard="b")
 
 
-def follow(fleet: Fleet) -> ReturnedStatuses:
-    found = ReturnedStatuses(
+def follow(fleet: Fleet) -> Evaluations:
+    found = Evaluations(
         fleet, expressions=Expressions, is_acked=lambda *_: False, is_online=lambda robot: robot == "rb"
     )
     found.changed(fleet.kind_shown(SERVED))
-    for name in (STATUS_COLLECTORS, COMBINED_STATUSES):
-        found.listed(name)
     return found
 
 
-def show(fleet: Fleet, statuses: ReturnedStatuses, raw: Json) -> None:
+def show(fleet: Fleet, statuses: Evaluations, raw: Json) -> None:
     statuses.changed(fleet.statuses.shown(raw, shard="b", robots_namespace="default"))
     statuses.evaluate_stale(100)
 
@@ -51,15 +49,18 @@ def test_F7_1_a_robot_is_ready_while_ready_when_holds_for_what_it_returns():
 def test_F7_3_nothing_is_combined_before_the_statuses_of_each_shard_are_listed():
     fleet = made(raw_shared(statusCollectors=["c"]))
     statuses = follow(fleet)
+    combined = CombinedObjects(fleet, statuses)
+    for name in (STATUS_COLLECTORS, COMBINED_STATUSES):
+        combined.listed(name)
     spec = {"select": [{"name": "phase", "def": "returned.status.phase"}]}
     statuses.collector_shown({"metadata": {"name": "c", "uid": "c"}, "spec": spec})
     statuses.changed(fleet.placement_shown(raw_shared(statusCollectors=["c"], expand=False)))
     statuses.changed(fleet.object_shown(goal(), GOALS))
     statuses.changed(fleet.object_shown(copied(fleet), f"b/{GOALS}"))
     place = Key("site", f"{goal_id()}.uid-all")
-    assert isinstance(statuses.combined_plan(place), Wait)
+    assert isinstance(combined.plan(place), Wait)
     fleet.statuses.listed.add("b")
     show(fleet, statuses, returned())
-    plan = statuses.combined_plan(place)
+    plan = combined.plan(place)
     assert isinstance(plan, Put)
     assert plan.body["results"][0]["rows"] == [[{"type": "String", "value": "Ready"}]]

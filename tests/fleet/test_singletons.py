@@ -28,11 +28,11 @@ def test_F6_2_the_status_of_the_one_replica_is_copied_after_it_is_listed():
     found = world()
     assert found.sync() == []
     found.replica("r1", READY)
-    assert found.statuses.singleton_plan(SOURCE) == Record("site/all")
+    assert found.singletons.plan(SOURCE) == Record("site/all")
     assert found.sync() == ["all lists r1", "dock add"]
     assert found.status() == READY
     assert found.listed_by == {"all": [ENTRY]}
-    assert found.statuses.listing(SOURCE) == {"site/all"}
+    assert found.singletons.listing(SOURCE) == {"site/all"}
     found.replica("r1", DRIVING)
     assert found.sync() == ["dock add"]
     assert found.status() == DRIVING
@@ -45,8 +45,8 @@ def test_F6_2_without_a_singleton_placement_nothing_is_written():
     found.goal()
     found.replica("r1", READY)
     assert found.sync() == []
-    assert found.statuses.singletons("site/all") == []
-    assert found.statuses.singleton_plan(SOURCE) == Nothing()
+    assert found.singletons.entries("site/all") == []
+    assert found.singletons.plan(SOURCE) == Nothing()
 
 
 def test_F6_2_with_two_robots_what_was_written_is_removed_and_comes_back_with_one():
@@ -61,7 +61,7 @@ def test_F6_2_with_two_robots_what_was_written_is_removed_and_comes_back_with_on
     assert found.sync() == []
     found.robot_gone("r2")
     assert found.settle().singletons == {SOURCE}
-    assert found.statuses.singleton_plan(SOURCE) == Read(key("r1"))
+    assert found.singletons.plan(SOURCE) == Read(key("r1"))
     found.due.singletons.add(SOURCE)
     assert found.sync() == ["all lists r1", "dock add"]
     assert found.status() == DRIVING
@@ -157,7 +157,7 @@ def test_F6_2_a_deleted_source_is_listed_no_longer():
     found.sync()
     found.goal_gone()
     assert found.sync() == ["all lists nothing"]
-    assert found.statuses.source_gone(SOURCE) == Due()
+    assert found.singletons.source_gone(SOURCE) == Due()
 
 
 def test_F6_2_a_source_that_is_made_anew_is_written_by_its_own_uid():
@@ -177,7 +177,7 @@ def test_F6_2_a_kind_without_the_subresource_is_refused():
     found.goal()
     found.replica("r1", READY)
     assert found.sync() == []
-    plan = found.statuses.singleton_plan(SOURCE)
+    plan = found.singletons.plan(SOURCE)
     assert plan == Blocked(Reason.REFUSED, f"{GOALS} has no status subresource")
 
 
@@ -196,9 +196,7 @@ def test_F6_2_a_status_that_cannot_be_copied_is_refused():
     for _ in range(201):
         deep = [deep]
     found.replica("r1", {"deep": deep})
-    assert found.statuses.singleton_plan(SOURCE) == Blocked(
-        Reason.REFUSED, "the status is nested more than 200 levels deep"
-    )
+    assert found.singletons.plan(SOURCE) == Blocked(Reason.REFUSED, "the status is nested more than 200 levels deep")
 
 
 def test_F6_2_beyond_500_sources_it_is_refused():
@@ -211,7 +209,7 @@ def test_F6_2_beyond_500_sources_it_is_refused():
     assert len(found.listed_by["all"]) == 500
     refused = SourceKey(GOALS, "site", "g500")
     message = "status.singletons of site/all has 500 sources; no more are allowed"
-    assert found.statuses.singleton_plan(refused) == Blocked(Reason.REFUSED, message)
+    assert found.singletons.plan(refused) == Blocked(Reason.REFUSED, message)
     assert found.status("g500") is None
     found.goal_gone("g007")
     assert found.sync() == [f"all lists {' '.join(['r1'] * 500)}", "g500 add"]
@@ -230,13 +228,13 @@ def test_F6_2_where_another_placement_has_no_room_the_status_is_removed_and_refu
         found.replica("r1", DRIVING, name=f"x{number}")
     found.terminate()
     found.settle()
-    plan = found.statuses.singleton_plan(SOURCE)
+    plan = found.singletons.plan(SOURCE)
     assert isinstance(plan, Patch)
     assert plan.operations[1]["op"] == "remove"
-    assert found.statuses.singletons("site/all") == [ENTRY]
+    assert found.singletons.entries("site/all") == [ENTRY]
     found.act(SOURCE)
-    assert found.statuses.singletons("site/all") == []
-    assert isinstance(found.statuses.singleton_plan(SOURCE), Blocked)
+    assert found.singletons.entries("site/all") == []
+    assert isinstance(found.singletons.plan(SOURCE), Blocked)
 
 
 def test_F6_2_what_a_server_makes_of_a_removal_is_removed_once():
@@ -245,15 +243,15 @@ def test_F6_2_what_a_server_makes_of_a_removal_is_removed_once():
     found.sync()
     found.placement(robotSelectors=[])
     found.settle()
-    assert isinstance(found.statuses.singleton_plan(SOURCE), Patch)
+    assert isinstance(found.singletons.plan(SOURCE), Patch)
     defaulted = found.sources["dock"] | {"status": {"phase": "Unknown"}}
-    found.due.add(found.statuses.singleton_removed(defaulted, GOALS))
-    assert found.statuses.singleton_plan(SOURCE) == Nothing()
-    assert found.statuses.singletons("site/all") == []
-    found.due.add(found.statuses.source_shown(defaulted, GOALS))
-    assert found.statuses.singleton_plan(SOURCE) == Nothing()
-    found.due.add(found.statuses.source_shown(found.sources["dock"], GOALS))
-    assert isinstance(found.statuses.singleton_plan(SOURCE), Patch)
+    found.due.add(found.singletons.removed(defaulted, GOALS))
+    assert found.singletons.plan(SOURCE) == Nothing()
+    assert found.singletons.entries("site/all") == []
+    found.due.add(found.singletons.source_shown(defaulted, GOALS))
+    assert found.singletons.plan(SOURCE) == Nothing()
+    found.due.add(found.singletons.source_shown(found.sources["dock"], GOALS))
+    assert isinstance(found.singletons.plan(SOURCE), Patch)
 
 
 def test_F6_2_a_template_has_no_status_to_write():
@@ -261,8 +259,8 @@ def test_F6_2_a_template_has_no_status_to_write():
     template = {"name": "t", "group": "lab.example.com", "resource": "goals", "object": {"spec": {}}}
     found.placement(templates=[template], resources=[])
     source = next(iter(found.fleet.index.sources_of("site/all")))
-    assert found.statuses.singleton_plan(source) == Nothing()
-    assert found.statuses.singletons("site/all") == []
+    assert found.singletons.plan(source) == Nothing()
+    assert found.singletons.entries("site/all") == []
 
 
 def test_F2_2_a_placement_that_must_not_place_a_kind_chooses_nothing():
@@ -270,15 +268,15 @@ def test_F2_2_a_placement_that_must_not_place_a_kind_chooses_nothing():
     found.placement()
     found.goal()
     found.sync()
-    assert found.statuses.singletons("site/all") == []
+    assert found.singletons.entries("site/all") == []
 
 
 def test_what_becomes_a_replica_is_no_source_any_more():
     found = world()
     raw = goal()
     raw["metadata"]["labels"] = {"cloudrobotics.com/robot-name": "r1"}
-    assert found.statuses.source_shown(raw, GOALS).singletons == {SOURCE}
-    assert found.statuses.source_shown(raw, GOALS).singletons == set()
+    assert found.singletons.source_shown(raw, GOALS).singletons == {SOURCE}
+    assert found.singletons.source_shown(raw, GOALS).singletons == set()
 
 
 @pytest.mark.parametrize("dead", [Input.ROBOTS, Input.PLACEMENTS, GOALS])
@@ -289,7 +287,7 @@ def test_F1_1_nothing_is_removed_because_something_cannot_be_seen(dead):
     found.robot("r2")
     found.change(found.fleet.served(dead, is_served=False))
     assert found.sync() == []
-    assert found.statuses.singleton_plan(SOURCE) == Wait(f"the cloud does not serve {dead}")
+    assert found.singletons.plan(SOURCE) == Wait(f"the cloud does not serve {dead}")
     found.change(found.fleet.served(dead, is_served=True))
     found.due.singletons.add(SOURCE)
     assert found.sync() == ["dock remove", "all lists nothing"]
@@ -302,9 +300,9 @@ def test_F2_3_the_sources_of_a_kind_that_is_gone_stay_listed():
     found.change(found.fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_SERVED, message="gone")))
     found.robot("r2")
     assert found.sync() == []
-    assert found.statuses.singleton_plan(SOURCE) == Wait(f"the cloud does not serve {GOALS}")
+    assert found.singletons.plan(SOURCE) == Wait(f"the cloud does not serve {GOALS}")
     other = SourceKey("others.lab.example.com", "site", "x")
-    assert found.statuses.singleton_plan(other) == Wait("others.lab.example.com is not listed")
+    assert found.singletons.plan(other) == Wait("others.lab.example.com is not listed")
     found.listed_by["all"] = [{"source": "others.lab.example.com/x", "robot": "r1"}]
     found.placement()
     assert found.sync() == []
@@ -316,7 +314,7 @@ def test_F5_2_without_robots_nothing_is_removed_unless_the_placement_is_deleted(
     found.sync()
     found.robot_gone("r1")
     assert found.sync() == []
-    assert found.statuses.singleton_plan(SOURCE) == Wait("there are no Robots")
+    assert found.singletons.plan(SOURCE) == Wait("there are no Robots")
     found.terminate()
     assert found.sync() == ["dock remove", "all lists nothing"]
 
@@ -328,7 +326,7 @@ def test_F1_1_a_placement_that_cannot_be_read_by_a_new_leader_keeps_its_statuses
     found.placements["all"] = {"expand": "odd"}
     new = found.successor()
     assert new.sync() == []
-    assert new.statuses.singleton_plan(SOURCE) == Wait("a placement that lists it cannot be read")
+    assert new.singletons.plan(SOURCE) == Wait("a placement that lists it cannot be read")
 
 
 @pytest.mark.parametrize("entries", [None, "odd", [1, None], [{}], [{"source": 1}], [{"source": f"{GOALS}/dock"}]])
@@ -337,7 +335,7 @@ def test_entries_that_nobody_can_read_are_dropped(entries):
     found.listed_by["all"] = entries
     found.placement()
     found.settle()
-    assert found.statuses.singletons("site/all") in (
+    assert found.singletons.entries("site/all") in (
         [],
         [{"source": "None", "robot": ""}],
         [{"source": "1", "robot": ""}],
@@ -350,4 +348,4 @@ def test_a_placement_that_vanishes_lists_nothing():
     found.sync()
     found.placement_gone()
     assert found.settle().singletons == {SOURCE}
-    assert found.statuses.singleton_plan(SOURCE) == Nothing()
+    assert found.singletons.plan(SOURCE) == Nothing()

@@ -55,7 +55,7 @@ MUTANTS = (
            "fleet.bound[placement.uid] or ", "",
            noticed_by="F5_3_the_finalizer_waits_while_a_replica_cannot_be_removed"),
     Mutant("a placement leaves its singletons", Placements._finish,
-           'placement.status.get("singletons") or self._returned.statuses.singletons(placement.text)', "False",
+           'placement.status.get("singletons") or self._returned.singletons.entries(placement.text)', "False",
            noticed_by="F5_3_the_finalizer_waits_while_a_singleton_cannot_be_cleared"),
     Mutant("KeepReplicas deletes", losses._now,
            "placement is not None and placement.keep_replicas", "False",

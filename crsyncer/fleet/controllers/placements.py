@@ -222,7 +222,7 @@ class Placements:
         if self._state.now < self._began + _PATIENCE_SECONDS and (unlisted or self._shards.are_away(placement)):
             self._dispatcher.later(_job(placement.text), 1.0)
             return
-        if placement.text not in self._desks and self._returned.statuses.is_evaluating(placement.text):
+        if placement.text not in self._desks and self._returned.evaluations.is_evaluating(placement.text):
             self._dispatcher.later(_job(placement.text), _SOON_SECONDS)  # what was Ready may be so (F6.4)
             return
         desk = self._desk(placement)
@@ -336,8 +336,8 @@ class Placements:
 
     async def _write_status(self, placement: Placement, desk: _Desk, unlisted: list[str]) -> None:
         state, fleet, progress = self._state, self._state.fleet, desk.progress
-        returned, home = self._returned.statuses, state.settings.namespace
-        trouble = resolution.unresolved(fleet, placement, home=home, problem=returned.problem(placement.text))
+        problem = self._returned.evaluations.problem(placement.text)
+        trouble = resolution.unresolved(fleet, placement, home=state.settings.namespace, problem=problem)
         status = placement_status(
             placement,
             resolution.stored_counts(placement)
@@ -356,7 +356,7 @@ class Placements:
             group=progress.group,
             collected=self._returned.collected(placement.text),
             warning=resolution.warning(fleet, placement),
-            singletons=returned.singletons(placement.text),
+            singletons=self._returned.singletons.entries(placement.text),
             now=rfc3339(state.clock()) or "",
         )
         status = {**placement.status, **status}
@@ -368,7 +368,7 @@ class Placements:
         fleet = self._state.fleet
         if fleet.bound[placement.uid] or not placement.finalized or unlisted or self._marks.are_left(placement):
             return
-        if placement.status.get("singletons") or self._returned.statuses.singletons(placement.text):
+        if placement.status.get("singletons") or self._returned.singletons.entries(placement.text):
             return
         for key, decision in list(self._decisions.items()):
             if decision.placement_uid == placement.uid:

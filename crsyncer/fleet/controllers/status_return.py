@@ -15,10 +15,16 @@ from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, STRIPS, objects_of
 from crsyncer.fleet.domain.names import SOURCE
-from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Drop, Put
+from crsyncer.fleet.domain.returned.combined_objects import (
+    COMBINED_STATUSES,
+    STATUS_COLLECTORS,
+    CombinedObjects,
+    Drop,
+    Put,
+)
 from crsyncer.fleet.domain.returned.due import Due
-from crsyncer.fleet.domain.returned.returned_statuses import ReturnedStatuses
-from crsyncer.fleet.domain.returned.singletons import Read, Record
+from crsyncer.fleet.domain.returned.evaluations import Evaluations
+from crsyncer.fleet.domain.returned.singletons import Read, Record, Singletons
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
@@ -53,9 +59,11 @@ class StatusReturn:
         ready_changed: Callable[[str, str], None],
         status_changed: Callable[[str], None],
     ) -> None:
-        self.statuses = ReturnedStatuses(
+        self.evaluations = Evaluations(
             state.fleet, expressions=state.settings.expressions, is_acked=is_acked, is_online=is_online
         )
+        self.singletons = Singletons(state.fleet)
+        self._combined = CombinedObjects(state.fleet, self.evaluations)
         self._state = state
         self._dispatcher = dispatcher
         self._ready_changed = ready_changed
@@ -75,27 +83,29 @@ class StatusReturn:
 
     def changed(self, change: Change) -> None:
         """The fleet has taken up an event."""
-        self._take(self.statuses.changed(change))
+        self._take(self.evaluations.changed(change).add(self.singletons.changed(change)))
 
     def object_shown(self, resource: str, key: Key, raw: Json) -> None:
         """An object of a placed kind that the fleet has taken up."""
         replica = self._state.fleet.replica_at(resource, key)
         if replica is not None:
-            self._take(self.statuses.replica_shown(replica, raw))
+            self._replica_shown(replica, raw)
         elif split(resource)[0] == ROOT:
-            self._take(self.statuses.source_shown(raw, resource))
+            self._take(self.singletons.source_shown(raw, resource))
 
     def object_gone(self, resource: str, key: Key) -> None:
         """An object of a placed kind is gone."""
-        self._take(self.statuses.source_gone(SourceKey(resource, *key)))
+        self._take(self.singletons.source_gone(SourceKey(resource, *key)))
 
     def robot_changed(self, robot: str) -> None:
         """A Robot, its properties or its report changed."""
-        self._take(self.statuses.robot_changed(robot))
+        self.evaluations.robot_changed(robot)
+        self._take(Due())
 
     def acked_changed(self, placement: str, robot: str) -> None:
         """Whether a robot has applied what a placement has written for it changed."""
-        self._take(self.statuses.acked_changed(placement, robot))
+        self.evaluations.acked_changed(placement, robot)
+        self._take(Due())
 
     def collector_shown(self, key: Key, raw: Json) -> None:
         """A StatusCollector was added or changed."""
@@ -103,14 +113,14 @@ class StatusReturn:
         old = self._collectors.get(key.name)
         self._collectors[key.name] = _of_status(raw)
         if old is None or (old["uid"], old["generation"]) != (metadata["uid"], metadata.get("generation") or 0):
-            self._take(self.statuses.collector_shown(raw))
+            self._take(self.evaluations.collector_shown(raw))
             self._all_changed()
         self._dispatcher.later(Job(COLLECTORS.resource, TELL, key.name), _SOON_SECONDS)
 
     def collector_gone(self, key: Key) -> None:
         """A StatusCollector is gone."""
         del self._collectors[key.name]
-        self._take(self.statuses.collector_gone(key.name))
+        self._take(self.evaluations.collector_gone(key.name))
         self._all_changed()
 
     def strip_shown(self, key: Key, raw: Json) -> None:
@@ -136,13 +146,13 @@ class StatusReturn:
     def combined_shown(self, key: Key, raw: Json) -> None:
         """A CombinedStatus was added or changed, by us or by somebody else."""
         if self._own.seen(key, raw["metadata"]):
-            self._take(self.statuses.combined_shown(raw))
+            self._take(self._combined.shown(raw))
 
     def combined_gone(self, key: Key) -> None:
         """A CombinedStatus is gone."""
         self._own.gone(key)
         self._written.pop(key, None)
-        self._take(self.statuses.combined_gone(*key))
+        self._take(self._combined.gone(*key))
 
     def rewound(self) -> None:
         """The cloud was restored or is another one: the CombinedStatuses that it shows count, however old they are."""
@@ -154,11 +164,11 @@ class StatusReturn:
 
     def listed(self, name: str) -> None:
         """An input, a kind or the like is listed."""
-        self._take(self.statuses.listed(name))
+        self._take(self._combined.listed(name).add(self.singletons.listed()))
 
     def collected(self, placement: str) -> tuple[bool, str, str] | None:
         """The condition `Collected`: status, reason and message; None: there is none, or it is not known."""
-        return self.statuses.collected(placement) if self._collectors_listed else None
+        return self.evaluations.collected(placement) if self._collectors_listed else None
 
     def faults(self, placement: Placement) -> list[Fault]:
         """The sources of a Singleton placement whose status is refused."""
@@ -170,6 +180,9 @@ class StatusReturn:
             if placement.collectors:
                 self._status_changed(text)
 
+    def _replica_shown(self, key: ReplicaKey, raw: Json) -> None:
+        self._take(self.singletons.replica_shown(key, raw).add(self.evaluations.replica_shown(key, raw)))
+
     def _take(self, due: Due) -> None:
         for text, robot in due.ready:
             self._ready_changed(text, robot)
@@ -179,7 +192,7 @@ class StatusReturn:
             self._dispatcher.add(Job(source.resource, COPY, source), Priority.FINAL_STATUS)
         for replica in due.read:
             self._read_soon(replica)
-        if self.statuses.is_stale:
+        if self.evaluations.is_stale:
             self._stale.set()
 
     def _read_soon(self, key: ReplicaKey) -> None:
@@ -192,7 +205,7 @@ class StatusReturn:
         while True:
             await self._stale.wait()
             self._stale.clear()
-            self._take(self.statuses.evaluate_stale(_SLICE))
+            self._take(self.evaluations.evaluate_stale(_SLICE))
             await asyncio.sleep(0)
 
     async def write(self, job: Job[Work]) -> None:
@@ -232,20 +245,20 @@ class StatusReturn:
         return True
 
     async def _combine(self, job: Job[Work], key: Key) -> None:
-        match plan := self.statuses.combined_plan(key):
+        match plan := self._combined.plan(key):
             case Nothing() | Wait():
                 return
             case Put(body):
                 if self._is_time(job, key):
                     await self._own.put(COMBINED, key, body)
-                    self._take(self.statuses.combined_shown(body))
+                    self._take(self._combined.shown(body))
             case Drop():
                 await self._own.delete(COMBINED, key)
             case _:
                 assert_never(plan)
 
     async def _copy(self, source: SourceKey) -> None:
-        plan = self.statuses.singleton_plan(source)
+        plan = self.singletons.plan(source)
         self._refuse(source, plan.message if isinstance(plan, Blocked) else "")
         match plan:
             case Nothing() | Wait() | Blocked():
@@ -253,7 +266,7 @@ class StatusReturn:
             case Record(text):
                 self._status_changed(text)
             case Read(key):
-                self.statuses.unread.add(key)
+                self.evaluations.unread.add(key)
                 self._read_soon(key)
             case Patch(operations):
                 kind = self._state.fleet.index.kinds[source.resource]
@@ -264,9 +277,9 @@ class StatusReturn:
                     self._refuse(source, str(error))
                     raise
                 is_removal = operations[-1]["op"] == "remove"
-                tell = self.statuses.singleton_removed if is_removal else self.statuses.source_shown
+                tell = self.singletons.removed if is_removal else self.singletons.source_shown
                 self._take(tell(raw, source.resource))
-                for text in self._state.fleet.index.placements_of(source) | self.statuses.listing(source):
+                for text in self._state.fleet.index.placements_of(source) | self.singletons.listing(source):
                     self._status_changed(text)
             case _:
                 assert_never(plan)
@@ -295,7 +308,7 @@ class StatusReturn:
         field, texts = (
             ("warnings", self._state.fleet.strip_warnings(name))
             if is_strip
-            else ("errors", list(self.statuses.collector_errors(name)))
+            else ("errors", list(self.evaluations.collector_errors(name)))
         )
         status = {"observedGeneration": found["generation"], field: texts}
         stored = {"observedGeneration": 0, field: [], **found["status"]}
@@ -307,7 +320,7 @@ class StatusReturn:
     async def _read(self, resource: str, identity: str) -> None:
         """Read the replicas of a source of which the status is needed and not kept. Raises SyncError."""
         problem: SyncError | None = None
-        for shard in sorted({each.shard for each in self.statuses.unread if each.source_id == identity}):
+        for shard in sorted({each.shard for each in self.evaluations.unread if each.source_id == identity}):
             try:
                 await self._read_shard(shard, resource, identity)
             except SyncError as error:  # a shard that is away does not keep the others from being read
@@ -327,10 +340,10 @@ class StatusReturn:
         """Show a replica that is unread, unless the watch has shown a newer one."""
         metadata = raw["metadata"]
         key = self._state.fleet.replica_at(resource, Key(metadata.get("namespace") or "", metadata["name"]))
-        if key in self.statuses.unread and not newer(
+        if key in self.evaluations.unread and not newer(
             self._state.fleet.rows[key].resource_version, metadata["resourceVersion"]
         ):
-            self._take(self.statuses.replica_shown(key, raw))
+            self._replica_shown(key, raw)
 
 
 def _of_status(raw: Json) -> Json:

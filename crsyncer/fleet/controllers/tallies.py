@@ -48,7 +48,7 @@ class Tallies:
             stamp=total.stamp,
             acked=applied is not None and applied == applied_digest(pairs),
             report=Report.UNREPORTED if placement.shared else report,
-            ready=self._returned.statuses.ready(placement.text, robot),
+            ready=self._returned.evaluations.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
             message=unknown_shard(shard, fleet.shards) if is_lost else total.message,
             away=self._shards.is_closed(robot, placement),

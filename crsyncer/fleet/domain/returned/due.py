@@ -1,4 +1,4 @@
-"""What follows from an event for the statuses that robots return."""
+"""What follows from an event for the statuses that robots return: the Fleet takes up each event first."""
 
 from dataclasses import dataclass, field
 

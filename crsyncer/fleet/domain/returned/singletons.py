@@ -13,6 +13,7 @@ from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import source_id
 from crsyncer.fleet.domain.read_objects import not_served
+from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.variables import Returned, packed, unpacked
 from crsyncer.fleet.domain.selection import governing, may_be_source
 from crsyncer.fleet.domain.values import (
@@ -88,9 +89,9 @@ class Singletons:
         self._ids: dict[str, SourceKey] = {}
         """By SOURCEID: the sources that were ever listed."""
 
-    # Events. Each returns the sources to look at.
+    # Events
 
-    def changed(self, change: Change) -> set[SourceKey]:
+    def changed(self, change: Change) -> Due:
         """Placements, sources, Robots or replicas came, changed or went: the fleet has taken it up."""
         index = self._fleet.index
         found = {source for text in change.placements for source in self._read(text)}
@@ -101,15 +102,15 @@ class Singletons:
             source = index.source_of(identity) or self._ids.get(identity)
             if source is not None and (self._singles(source) or self._listing(source)):
                 found.add(source)
-        return found
+        return Due(singletons=found)
 
-    def listed(self) -> set[SourceKey]:
+    def listed(self) -> Due:
         """An input or a kind was listed consistently: what placements list may have been waiting for it."""
         placements = self._fleet.index.placements
         found = (self._source(placements[text], name) for text, (_, names) in self._listed.items() for name in names)
-        return self._remembered(found)
+        return Due(singletons=self._remembered(found))
 
-    def source_shown(self, raw: Json, resource: str) -> set[SourceKey]:
+    def source_shown(self, raw: Json, resource: str) -> Due:
         """An object of a placed kind was added or changed, or the API server has answered our write of its status."""
         metadata = raw["metadata"]
         key = SourceKey(resource, metadata.get("namespace") or "", metadata["name"])
@@ -119,28 +120,28 @@ class Singletons:
         if self._left.get(key) != seen.status:
             self._left.pop(key, None)
         self._seen[key] = seen
-        return {key}
+        return Due(singletons={key})
 
-    def removed(self, raw: Json, resource: str) -> set[SourceKey]:
+    def removed(self, raw: Json, resource: str) -> Due:
         """The API server's answer to our removal of a status: what is left of it is the server's own."""
-        found = self.source_shown(raw, resource)
-        self._left.update((key, self._seen[key].status) for key in found)
-        return found
+        due = self.source_shown(raw, resource)
+        self._left.update((key, self._seen[key].status) for key in due.singletons)
+        return due
 
-    def source_gone(self, key: SourceKey) -> set[SourceKey]:
+    def source_gone(self, key: SourceKey) -> Due:
         """An object of a placed kind was deleted."""
         self._left.pop(key, None)
-        return set() if self._seen.pop(key, None) is None else {key}
+        return Due(singletons=set() if self._seen.pop(key, None) is None else {key})
 
-    def replica_shown(self, key: ReplicaKey, raw: Json) -> set[SourceKey]:
+    def replica_shown(self, key: ReplicaKey, raw: Json) -> Due:
         """A replica as it is now, its row being in the fleet."""
         source = self._fleet.index.source_of(key.source_id)
         chosen = None if source is None else self.chosen(source)
         if source is None or chosen is None or chosen.key != key:
             self._statuses.pop(key, None)
-            return set()
+            return Due()
         self._statuses[key] = _status(raw)
-        return {source}
+        return Due(singletons={source})
 
     # What follows
 
