@@ -7,7 +7,7 @@ from crsyncer.core.reports.text import rfc3339
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.reports import Report
-from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
+from crsyncer.fleet.domain.rollout.robot_states import RobotTally
 from crsyncer.fleet.domain.values import Placement, RobotState
 from tests.fleet.made import placement
 

@@ -10,7 +10,7 @@ from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.reports import Report, Reports
-from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
+from crsyncer.fleet.domain.rollout.robot_states import RobotTally
 from crsyncer.fleet.domain.rollout.rollout_order import most_in_flight
 from crsyncer.fleet.domain.values import RobotState, Rollout
 from tests.fleet.made import placement

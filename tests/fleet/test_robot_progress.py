@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from crsyncer.fleet.domain.rollout.decisions import Decided, decision_body, decision_of
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.rollout.robot_progress import (
-    RobotTally,
     begin,
     decided,
     looked_at,
@@ -16,6 +15,7 @@ from crsyncer.fleet.domain.rollout.robot_progress import (
     next_look,
     restored,
 )
+from crsyncer.fleet.domain.rollout.robot_states import RobotTally
 from crsyncer.fleet.domain.values import RobotState, Rollout
 from tests.fleet.made import placement
 

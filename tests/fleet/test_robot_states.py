@@ -9,9 +9,10 @@ import pytest
 
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.rollout.robot_states import (
+    Begun,
     Fault,
     Gate,
-    RobotFacts,
+    RobotTally,
     Unresolved,
     counts,
     placement_status,
@@ -24,8 +25,20 @@ ONLINE, OFFLINE, UNREPORTED = Report.ONLINE, Report.OFFLINE, Report.UNREPORTED
 NOW, BEFORE = "2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z"
 
 
+def state(*, begun: bool = False, stamped: bool = False, ready_when: bool | None = None, **facts: Any) -> RobotState:
+    counted = {name: facts.pop(name, 0) for name in ("due", "errors", "terminating")}
+    tally = RobotTally(
+        replicas=facts.pop("replicas", 1), **counted, stamp="s", acked=facts.pop("acked", False),
+        report=facts.pop("report", UNREPORTED), ready=ready_when,
+    )  # fmt: skip
+    flags = {name: facts.pop(name, False) for name in ("was_ready", "failed", "deferred")}
+    assert not facts
+    how = Begun.ONLINE if begun else Begun.SILENT if stamped else Begun.NO
+    return robot_state(tally, begun=how, ready_when=ready_when, **flags, has_rollout=True)
+
+
 @pytest.mark.parametrize(
-    ("state", "facts"),
+    ("expected", "facts"),
     [
         ("Ready", {"replicas": 0, "errors": 1}),
         ("Ready", {"report": ONLINE, "acked": True}),
@@ -56,16 +69,19 @@ NOW, BEFORE = "2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z"
         ("Blocked", {"due": 1, "errors": 1, "report": OFFLINE, "stamped": True}),
     ],
 )
-def test_F6_4_the_first_state_that_applies(state, facts):
-    assert robot_state(RobotFacts(**{"replicas": 1, **facts})) == state
+def test_F6_4_the_first_state_that_applies(expected, facts):
+    assert state(**facts) == expected
 
 
 def test_F6_4_what_is_due_or_has_an_error_is_never_ready():
     flags = list(itertools.product([False, True], repeat=5))
     for due, errors in ((1, 0), (0, 1), (1, 1)):
         for (acked, was, begun, failed, deferred), report in itertools.product(flags, Report):
-            facts = RobotFacts(1, due, errors, 0, report, acked, True, was, begun, False, failed, deferred)
-            assert robot_state(facts) not in (RobotState.READY, RobotState.STAMPED)
+            found = state(
+                due=due, errors=errors, report=report, acked=acked, ready_when=True, was_ready=was, begun=begun,
+                failed=failed, deferred=deferred,
+            )  # fmt: skip
+            assert found not in (RobotState.READY, RobotState.STAMPED)
 
 
 def test_F6_4_the_last_seven_counts_add_up_to_selected():

@@ -8,7 +8,7 @@ from crsyncer.fleet.controllers.robot_reports import RobotReports
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.rollout.reports import Report
-from crsyncer.fleet.domain.rollout.robot_progress import RobotTally
+from crsyncer.fleet.domain.rollout.robot_states import RobotTally
 from crsyncer.fleet.domain.seats import Seats
 from crsyncer.fleet.domain.transport.keys import shard_unit
 from crsyncer.fleet.domain.transport.shards import unknown_shard

@@ -9,9 +9,7 @@ from crsyncer.fleet.domain.rollout.decision_book import DecisionBook
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.rollout.robot_progress import (
-    Begun,
     RobotProgress,
-    RobotTally,
     begin,
     decided,
     looked_at,
@@ -19,7 +17,7 @@ from crsyncer.fleet.domain.rollout.robot_progress import (
     next_look,
     restored,
 )
-from crsyncer.fleet.domain.rollout.robot_states import Gate, counts
+from crsyncer.fleet.domain.rollout.robot_states import Begun, Gate, RobotTally, counts
 from crsyncer.fleet.domain.rollout.rollout_order import Rank, RolloutOrder, most_in_flight, rank
 from crsyncer.fleet.domain.rollout.vanished_reports import VanishedReports
 from crsyncer.fleet.domain.values import Placement, RobotState, Rollout

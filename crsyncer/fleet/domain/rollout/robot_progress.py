@@ -1,55 +1,16 @@
 """How far one robot is with what a placement writes for it, from one look to the next (F6.4, F8.2 to F8.5)."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 
 from crsyncer.core.reports.text import count, rfc3339, unix
 from crsyncer.fleet.domain.rollout.decisions import Decided
 from crsyncer.fleet.domain.rollout.reports import Report
-from crsyncer.fleet.domain.rollout.robot_states import RobotFacts, robot_state
+from crsyncer.fleet.domain.rollout.robot_states import Begun, RobotTally, has_applied, robot_state
 from crsyncer.fleet.domain.values import RobotState, Rollout
 
 WRITTEN = frozenset({RobotState.IN_FLIGHT, RobotState.STAMPED, RobotState.FAILED})
 """The states in which a robot that was begun is written to its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class RobotTally:
-    """What the controller counts for one robot of one placement."""
-
-    replicas: int
-    due: int
-    """Replicas that are missing or have another stamp (F6.4)."""
-    errors: int
-    """Replicas with an error."""
-    terminating: int
-    """Due replicas that are there and terminate."""
-    stamp: str
-    """The digest of the stamps that all its replicas shall have."""
-    acked: bool
-    """The robot has applied all that was written for it (F9.6)."""
-    report: Report
-    ready: bool | None
-    """Whether `readyWhen` holds now; None: there is no `readyWhen`."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Of the Robot."""
-    message: str = ""
-    """Why it is Blocked."""
-    away: bool = False
-    """Its shard cannot be seen: it is not known what the robot has, and it is not begun."""
-    unheard: bool = False
-    """Nobody knows yet whether it reports: it counts where it would be begun online."""
-
-
-class Begun(StrEnum):
-    """Whether the content of now was begun, and how."""
-
-    NO = "no"
-    ONLINE = "online"
-    SILENT = "silent"
-    """It was not online then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +76,13 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
     if _is_steady(tally, begun):
         steady_since = now if old.steady_since is None or is_new else old.steady_since
     state = robot_state(
-        RobotFacts(
-            replicas=tally.replicas,
-            due=tally.due,
-            errors=tally.errors,
-            terminating=tally.terminating if rollout is not None else 0,
-            report=tally.report,
-            acked=tally.acked,
-            ready_when=tally.ready if was_ready or tally.ready is None else _has_held(steady_since, rollout, now),
-            was_ready=was_ready,
-            begun=begun is Begun.ONLINE,
-            stamped=begun is Begun.SILENT,
-            failed=is_failed,
-            deferred=rollout is not None and not rollout.stamp_offline and not old.unproven,
-        )
+        tally,
+        begun=begun,
+        ready_when=tally.ready if was_ready or tally.ready is None else _has_held(steady_since, rollout, now),
+        was_ready=was_ready,
+        failed=is_failed,
+        deferred=rollout is not None and not rollout.stamp_offline and not old.unproven,
+        has_rollout=rollout is not None,
     )
     is_untried = state is RobotState.WAITING and old.state is RobotState.BLOCKED and rollout is None and not is_new
     if is_untried:
@@ -152,14 +106,10 @@ def looked_at(old: RobotProgress, tally: RobotTally, rollout: Rollout | None, no
 
 
 def _is_steady(tally: RobotTally, begun: Begun) -> bool:
-    """Whether all is written, acked and as `readyWhen` asks, and the robot not offline.
-
-    A robot that was begun online must ack, also if its report is gone: its status may be that of the old content.
-    """
+    """Whether all is written, acked and as `readyWhen` asks, and the robot not offline."""
     if tally.due or tally.errors or tally.report is Report.OFFLINE or tally.ready is False:
         return False
-    may_lack_report = tally.ready is not None and begun is not Begun.ONLINE
-    return tally.acked or (tally.report is Report.UNREPORTED and may_lack_report)
+    return has_applied(tally, begun)
 
 
 def _has_held(since: float | None, rollout: Rollout | None, now: float) -> bool:

@@ -1,7 +1,7 @@
 """The state of a robot in a placement, and what a placement's status shows of all of them (F6.3, F6.4)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -17,34 +17,52 @@ _CONDITION_MESSAGE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class RobotFacts:
-    """What the state of one robot in one placement follows from."""
+class RobotTally:
+    """What the controller counts for one robot of one placement."""
 
-    replicas: int = 0
-    due: int = 0
-    """Replicas that are missing or have another stamp."""
-    errors: int = 0
+    replicas: int
+    due: int
+    """Replicas that are missing or have another stamp (F6.4)."""
+    errors: int
     """Replicas with an error."""
-    terminating: int = 0
+    terminating: int
     """Due replicas that are there and terminate."""
-    report: Report = Report.UNREPORTED
-    acked: bool = False
+    stamp: str
+    """The digest of the stamps that all its replicas shall have."""
+    acked: bool
     """The robot has applied all that was written for it (F9.6)."""
-    ready_when: bool | None = None
-    """Whether `readyWhen` holds, for `minReadySeconds` where there is a rollout; None: there is no `readyWhen`."""
-    was_ready: bool = False
-    """The Decision says Ready for the stamp of now."""
-    begun: bool = False
-    """It was begun online (F8.2)."""
-    stamped: bool = False
-    """It was begun while it was not online, and is written to its end (F8.2)."""
-    failed: bool = False
-    """F8.3."""
-    deferred: bool = False
-    """It is left for later (F8.4)."""
+    report: Report
+    ready: bool | None
+    """Whether `readyWhen` holds now; None: there is no `readyWhen`."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of the Robot."""
+    message: str = ""
+    """Why it is Blocked."""
+    away: bool = False
+    """Its shard cannot be seen: it is not known what the robot has, and it is not begun."""
+    unheard: bool = False
+    """Nobody knows yet whether it reports: it counts where it would be begun online."""
 
 
-def robot_state(facts: RobotFacts) -> RobotState:
+class Begun(StrEnum):
+    """Whether the content of now was begun, and how."""
+
+    NO = "no"
+    ONLINE = "online"
+    SILENT = "silent"
+    """It was not online then."""
+
+
+def robot_state(
+    tally: RobotTally,
+    *,
+    begun: Begun,
+    ready_when: bool | None,
+    was_ready: bool,
+    failed: bool,
+    deferred: bool,
+    has_rollout: bool,
+) -> RobotState:
     """The first of these that applies (F6.4).
 
     state     when
@@ -57,25 +75,35 @@ def robot_state(facts: RobotFacts) -> RobotState:
     Deferred  a replica is due, and the robot is offline and left for later, or that replica is terminating there
     Waiting   a replica is due, and the robot was not begun
     Stamped   else: it is offline or unreported, or was so when it was begun
+
+    `ready_when`: whether it has held for `minReadySeconds`; None: there is none. `was_ready`: the Decision says Ready
+    for the stamp of now. `failed`: F8.3. `deferred`: the robot is left for later (F8.4).
     """
-    settled = not facts.due and not facts.errors
-    offline, online = facts.report is Report.OFFLINE, facts.report is Report.ONLINE
-    may_lack_report = facts.ready_when is not None and not facts.begun
-    applied = facts.acked or (facts.report is Report.UNREPORTED and may_lack_report)
-    holds = applied and facts.ready_when is not False
-    if not facts.replicas or (settled and holds and (facts.was_ready or not offline)):
+    settled, stamped = not tally.due and not tally.errors, begun is Begun.SILENT
+    offline, online = tally.report is Report.OFFLINE, tally.report is Report.ONLINE
+    holds = has_applied(tally, begun) and ready_when is not False
+    if not tally.replicas or (settled and holds and (was_ready or not offline)):
         return RobotState.READY
-    if facts.failed:
+    if failed:
         return RobotState.FAILED
-    if facts.begun or (online and settled):
+    if begun is Begun.ONLINE or (online and settled):
         return RobotState.IN_FLIGHT
-    if facts.errors:
+    if tally.errors:
         return RobotState.BLOCKED
-    if facts.due and offline and facts.terminating >= (facts.due if facts.stamped else 1):
+    if has_rollout and tally.due and offline and tally.terminating >= (tally.due if stamped else 1):
         return RobotState.DEFERRED
-    if facts.due and not facts.stamped:
-        return RobotState.DEFERRED if offline and facts.deferred else RobotState.WAITING
+    if tally.due and not stamped:
+        return RobotState.DEFERRED if offline and deferred else RobotState.WAITING
     return RobotState.STAMPED
+
+
+def has_applied(tally: RobotTally, begun: Begun) -> bool:
+    """Whether a robot has acked all, or need not, since it is unreported and there is a `readyWhen`.
+
+    A robot that was begun online must ack, also if its report is gone: its status may be that of the old content.
+    """
+    may_lack_report = tally.ready is not None and begun is not Begun.ONLINE
+    return tally.acked or (tally.report is Report.UNREPORTED and may_lack_report)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from crsyncer.core.content.object_content import digest
 from crsyncer.fleet.domain.rollout.reports import Report
-from crsyncer.fleet.domain.rollout.robot_progress import RobotProgress, RobotTally
+from crsyncer.fleet.domain.rollout.robot_progress import RobotProgress
+from crsyncer.fleet.domain.rollout.robot_states import RobotTally
 from crsyncer.fleet.domain.values import Placement, RobotState, Rollout
 
 _OPEN = frozenset({RobotState.WAITING, RobotState.IN_FLIGHT})

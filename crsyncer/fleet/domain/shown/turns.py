@@ -6,7 +6,8 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.replica_plan import Removal, is_due
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
 from crsyncer.fleet.domain.rollout.reports import OfPlacement
-from crsyncer.fleet.domain.rollout.robot_progress import RobotTally, looked_at, may_write, restored
+from crsyncer.fleet.domain.rollout.robot_progress import looked_at, may_write, restored
+from crsyncer.fleet.domain.rollout.robot_states import RobotTally
 from crsyncer.fleet.domain.seats import Seats, seat_of
 from crsyncer.fleet.domain.shown.fleet_reasons import errors_of, items
 from crsyncer.fleet.domain.transport.keys import shard_unit
