@@ -54,14 +54,15 @@ class World:
         return {uid: (each.reason, len(each.uids)) for uid, holds in self.losses.holds().items() for each in holds}
 
 
-def reported(*online: str, offline: tuple[str, ...] = (), now: float = 1000.0) -> Reports:
-    """Reports of these robots, by the clock of a World."""
+def reported(*online: str, offline: tuple[str, ...] = (), applied: str = "", now: float = 1000.0) -> Reports:
+    """Reports of these robots, by the clock of a World; `applied`: the digest for the placement."""
     reports = Reports(robots_namespace="default")
     for name in (*online, *offline):
         made = rfc3339(now - 900 if name in offline else now)
         metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": made}
         marks = {"labels": {ROBOT_LABEL: name}, "annotations": {ROBOT: name}}
-        reports.shown({"metadata": metadata | marks, "spec": {"robot": name, "beat": 1}}, now=now)
+        spec = {"robot": name, "beat": 1, "applied": {"uid-all": applied} if applied else {}}
+        reports.shown({"metadata": metadata | marks, "spec": spec}, now=now)
     return reports
 
 

@@ -1,7 +1,6 @@
 """The document of `crsyncer fleet explain`: each verdict with its reason, rule and message."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -11,20 +10,22 @@ from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.rollout.decisions import decision_of
-from crsyncer.fleet.domain.rollout.reports import Reports
-from crsyncer.fleet.domain.shown.explain_document import RobotView, fleet_explain, robot_view
+from crsyncer.fleet.domain.shown.explain_document import fleet_explain
 from crsyncer.fleet.domain.values import Verdict
 from tests.fleet.lossy import World, reported, show, turns
 from tests.fleet.made import GOALS, KIND, goal, goal_id, key, raw_placement, raw_robot
 
 ALL: Any = {"robotSelectors": [{}]}
-NOW = 1000.0
+WRITTEN = applied_digest([("uid-robot-r0-dock", 1)])
 
 
-def explain(world: World, robot: str = "r0", *, offline: bool = False, **view: Any) -> Json:
+def explain(world: World, robot: str = "r0", *, offline: bool = False, state: str = "", applied: str = "") -> Json:
     placement = world.fleet.index.placements["site/all"]
-    seen = turns(world.fleet, reported(offline=(robot,) if offline else ()))
-    return fleet_explain(world.fleet, world.losses, placement, RobotView(robot, **view), turns=seen, now=world.now)
+    reports = reported(*([robot] if applied else []), offline=(robot,) if offline else (), applied=applied)
+    raw = {"metadata": {"name": "all-0", "namespace": "site"}, "placement": {"name": "all", "uid": "uid-all"}}
+    decisions = [decision_of(raw | {"robots": [{"name": robot, "state": state}]})]
+    seen = turns(world.fleet, reports, decisions)
+    return fleet_explain(world.fleet, world.losses, placement, robot, turns=seen, now=world.now)
 
 
 def verdict(content: Json, source: str = "site/dock") -> tuple[str, str, str]:
@@ -33,7 +34,7 @@ def verdict(content: Json, source: str = "site/dock") -> tuple[str, str, str]:
 
 
 def test_what_is_as_it_shall_be_is_current():
-    content = explain(World(robots=1), state="Ready", acked=True)
+    content = explain(World(robots=1), state="Ready", applied=WRITTEN)
     assert content["placement"] == {"namespace": "site", "name": "all", "uid": "uid-all"}
     assert (content["robot"], content["selected"], content["state"]) == ("r0", True, "Ready")
     [found] = content["replicas"]
@@ -46,7 +47,7 @@ def test_what_is_as_it_shall_be_is_current():
 def test_F6_4_what_is_not_there_is_missing_or_deferred():
     world = World(raw_placement(**ALL, readyWhen="true", rollout={}), robots=1)
     world.do(world.fleet.robot_shown(raw_robot("r1")))
-    content = explain(world, "r1", acked=True)
+    content = explain(world, "r1", applied=applied_digest([]))
     assert verdict(content) == ("missing", "NotWritten", "F6.4")
     [found] = content["replicas"]
     assert (found["uid"], found["written"], found["acked"]) == (None, None, None)
@@ -105,9 +106,7 @@ def test_F3_7_a_name_that_another_replica_has_is_taken():
     world = World(robots=1)
     world.do(world.fleet.placement_shown(raw_placement("p", **ALL, resources=[], templates=[template])))
     placement = world.fleet.index.placements["site/p"]
-    found = fleet_explain(
-        world.fleet, world.losses, placement, RobotView("r0"), turns=turns(world.fleet), now=world.now
-    )
+    found = fleet_explain(world.fleet, world.losses, placement, "r0", turns=turns(world.fleet), now=world.now)
     assert verdict(found, "p/dock") == ("blocked", "NameTaken", "F3.7")
 
 
@@ -192,33 +191,6 @@ def test_a_robot_that_a_placement_never_had_has_no_replicas():
     assert (content["selected"], content["replicas"], content["state"]) == (False, [], None)
 
 
-def test_F9_6_a_robot_has_acked_what_its_report_has_of_all_that_was_written():
-    world = World(robots=1)
-    placement = world.fleet.index.placements["site/all"]
-    robots = [{"name": "r0", "state": "Ready"}]
-    decision = {"metadata": {"name": "all-0", "namespace": "site"}, "robots": robots} | {
-        "placement": {"name": "all", "uid": "uid-all"}
-    }
-
-    def view(applied: str | None) -> RobotView:
-        reports = Reports(robots_namespace="default")
-        marks = {"labels": {"cloudrobotics.com/robot-name": "r0"}} | {
-            "annotations": {"crsyncer.cloudrobotics.com/robot": "r0"}
-        }
-        metadata = {"name": "r0", "namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
-        spec = {"robot": "r0", "beat": 1, "applied": {"uid-all": applied} if applied else {}}
-        reports.shown({"metadata": metadata | marks, "spec": spec}, now=NOW)
-        decisions = [decision_of(decision)]
-        return robot_view(
-            "r0", placement, world.fleet, decisions=decisions, reports=partial(reports.of_placement, now=NOW)
-        )
-
-    written = applied_digest([("uid-robot-r0-dock", 1)])
-    assert view(written) == RobotView("r0", "Ready", acked=True)
-    assert view("other").acked is False
-    assert view(None).acked is None
-    reports = Reports(robots_namespace="default")
-    assert robot_view(
-        "r1", placement, world.fleet, decisions=[], reports=partial(reports.of_placement, now=NOW)
-    ) == RobotView("r1")
-    assert reports.last("r1") is None
+@pytest.mark.parametrize(("applied", "acked"), [(WRITTEN, True), ("other", False), ("", None)])
+def test_F9_6_a_robot_has_acked_what_its_report_has_of_all_that_was_written(applied, acked):
+    assert [each["acked"] for each in explain(World(robots=1), applied=applied)["replicas"]] == [acked]

@@ -12,7 +12,7 @@ from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.replica_plan import Removal, new_body
 from crsyncer.fleet.domain.returned.singletons import Singletons
-from crsyncer.fleet.domain.shown.explain_document import RobotView, fleet_explain
+from crsyncer.fleet.domain.shown.explain_document import fleet_explain
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.domain.transport.keys import at, on_shard, split
@@ -347,5 +347,5 @@ def test_F1_1_what_is_on_a_shard_that_was_not_read_is_not_known():
 def explained(fleet: Fleet) -> dict[str, tuple[str, str, str]]:
     """By shard: the verdict, reason and rule of r1's replica."""
     placed = fleet.index.placements["site/all"]
-    content = fleet_explain(fleet, Losses(fleet), placed, RobotView("r1"), turns=turns(fleet), now=1000.0)
+    content = fleet_explain(fleet, Losses(fleet), placed, "r1", turns=turns(fleet), now=1000.0)
     return {each["shard"]: (each["verdict"], each["reason"], each["rule"]) for each in content["replicas"]}

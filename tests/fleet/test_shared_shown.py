@@ -7,7 +7,7 @@ from crsyncer.core.model import Json
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN
-from crsyncer.fleet.domain.shown.explain_document import RobotView, fleet_explain
+from crsyncer.fleet.domain.shown.explain_document import fleet_explain
 from crsyncer.fleet.domain.shown.planning import plan
 from crsyncer.fleet.domain.values import PlacedKind
 from tests.fleet.lossy import turns
@@ -28,8 +28,8 @@ def planned(fleet: Fleet, losses: Losses | None = None) -> Json:
 
 
 def explained(fleet: Fleet, robot: str, losses: Losses | None = None, text: str = "site/all") -> list[Any]:
-    view, placement = RobotView(robot), fleet.index.placements[text]
-    content = fleet_explain(fleet, losses or losing(fleet), placement, view, turns=turns(fleet), now=0.0)
+    placement = fleet.index.placements[text]
+    content = fleet_explain(fleet, losses or losing(fleet), placement, robot, turns=turns(fleet), now=0.0)
     keys = ("shard", "name", "uid", "verdict", "reason", "rule")
     return [[each[key] for key in keys] for each in content["replicas"]]
 
@@ -86,7 +86,5 @@ def test_a_mark_that_the_server_refuses_is_explained():
 def test_a_cluster_scoped_source_that_a_placement_must_not_share_is_governed_by_none():
     fleet = made()
     fleet.kind_shown(PlacedKind(GOALS, "lab.example.com", "goals", "Goal", "v1", namespaced=False, shared=True))
-    content = fleet_explain(
-        fleet, losing(fleet), fleet.index.placements["site/all"], RobotView("r0"), turns=turns(fleet), now=0.0
-    )
+    content = fleet_explain(fleet, losing(fleet), fleet.index.placements["site/all"], "r0", turns=turns(fleet), now=0.0)
     assert [(each["sourceId"], each["governedBy"]) for each in content["replicas"]] == [(goal_id(), None)]

@@ -10,7 +10,7 @@ from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_fleet
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import SyncError
-from crsyncer.fleet.domain.shown.explain_document import fleet_explain, robot_view
+from crsyncer.fleet.domain.shown.explain_document import fleet_explain
 from crsyncer.fleet.domain.shown.planning import plan
 from crsyncer.fleet.domain.shown.release_document import shown_holds, with_names
 from crsyncer.fleet.domain.shown.status_document import fleet_status
@@ -65,9 +65,7 @@ class Asked:
 
         found, turns = self._load()
         shown = found.fleet.index.placements[f"default/{placement}"]
-        reports = self._reports(found).of_placement
-        view = robot_view(robot, shown, found.fleet, decisions=found.decisions, reports=reports)
-        return fleet_explain(found.fleet, found.losses, shown, view, turns=turns, now=found.now)
+        return fleet_explain(found.fleet, found.losses, shown, robot, turns=turns, now=found.now)
 
     def _load(self) -> tuple[WholeFleet, Turns]:
         found: WholeFleet = self._world.clock.run(load_fleet(self._send, SETTINGS, self._shards))

@@ -50,7 +50,6 @@ async def _explain(settings: "FleetSettings", name: str, robot: str) -> tuple[Js
     from crsyncer.cli.fleet.read_facts import read_reports
     from crsyncer.cli.fleet.whole_fleet import load_fleet, stored_placement
     from crsyncer.fleet.domain.shown.explain_document import fleet_explain as document
-    from crsyncer.fleet.domain.shown.explain_document import robot_view
     from crsyncer.fleet.domain.shown.turns import Turns
 
     async with cloud(settings) as send, shards(settings) as others:
@@ -58,9 +57,8 @@ async def _explain(settings: "FleetSettings", name: str, robot: str) -> tuple[Js
         reports = (await read_reports(send, settings, found.fleet.index.robots, others, now=found.now)).of_placement
     stored_placement(found, name)
     placement = found.fleet.index.placements[name]
-    view = robot_view(robot, placement, found.fleet, decisions=found.decisions, reports=reports)
     turns = Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
-    return document(found.fleet, found.losses, placement, view, turns=turns, now=found.now), found.unknown(robot)
+    return document(found.fleet, found.losses, placement, robot, turns=turns, now=found.now), found.unknown(robot)
 
 
 def _text(content: Json, *, wide: bool = False) -> str:

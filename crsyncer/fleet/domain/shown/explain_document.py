@@ -1,20 +1,18 @@
 """The document of `crsyncer fleet explain`, schema `crsyncer.fleet-explain/v1`: why each replica is as it is."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from crsyncer.core.model import Json
-from crsyncer.core.reports.robot_report import applied_digest
+from crsyncer.core.model import Json, Key
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.names import source_id
 from crsyncer.fleet.domain.read_objects import unreadable
 from crsyncer.fleet.domain.replica_plan import is_due
-from crsyncer.fleet.domain.rollout.decisions import Decision
-from crsyncer.fleet.domain.rollout.reports import OfPlacement
-from crsyncer.fleet.domain.shown.fleet_reasons import errors_of
+from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN, decide_mark
+from crsyncer.fleet.domain.shown.fleet_reasons import errors_of, items
 from crsyncer.fleet.domain.shown.planning import planned
-from crsyncer.fleet.domain.shown.shared_source import shared_source
 from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import (
@@ -28,6 +26,8 @@ from crsyncer.fleet.domain.values import (
     Rendering,
     ReplicaKey,
     Row,
+    SourceKey,
+    Target,
     Verdict,
     Wait,
     Wanted,
@@ -55,29 +55,6 @@ _TURNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class RobotView:
-    """What is known of a robot beside its replicas."""
-
-    name: str
-    state: str | None = None
-    """What the Decision says; None: nothing."""
-    acked: bool | None = None
-    """Whether it has applied all that was written for it; None: not known."""
-
-
-def robot_view(
-    name: str, placement: Placement, fleet: Fleet, *, decisions: Iterable[Decision], reports: OfPlacement
-) -> RobotView:
-    """What is known of a robot and of a placement on it, by the Decisions and reports that are stored."""
-    own = [each.robots[name] for each in decisions if each.placement_uid == placement.uid and name in each.robots]
-    rows = [fleet.rows[key] for key in fleet.rows_by_robot.get(name, ())]
-    written = [(row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid]
-    _, applied = reports(name, placement.uid)
-    acked = None if applied is None else applied == applied_digest(written)
-    return RobotView(name, next((str(each.state) for each in own), None), acked)
-
-
-@dataclass(frozen=True, slots=True)
 class _Why:
     verdict: str
     reason: str
@@ -85,43 +62,95 @@ class _Why:
     message: str
 
 
-def fleet_explain(
-    fleet: Fleet, losses: Losses, placement: Placement, robot: RobotView, *, turns: Turns, now: float
-) -> Json:
+def fleet_explain(fleet: Fleet, losses: Losses, placement: Placement, robot: str, *, turns: Turns, now: float) -> Json:
     """Why each replica of a placement for a robot is as it is, by what is stored.
 
     The losses are those of this document alone, as of a plan.
     """
-    selected = robot.name in fleet.index.robots_of(placement.text)
-    keys = set(fleet.index.keys(placement.text, robots=[robot.name])) if selected else set()
-    owner, shard = "" if placement.shared else robot.name, fleet.index.shard_of(robot.name)
+    selected = robot in fleet.index.robots_of(placement.text)
+    keys = set(fleet.index.keys(placement.text, robots=[robot])) if selected else set()
+    owner, shard = "" if placement.shared else robot, fleet.index.shard_of(robot)
     rows = fleet.rows_by_robot.get(owner, ())
     keys |= {key for key in rows if fleet.rows[key].marks.placement == placement.uid}
     if placement.shared:
         keys = {key for key in keys if key.shard == shard}
     errors = {each.get("source"): each for each in errors_of(placement, owner, shard)}
-    found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors)) for key in keys]
-    for each in found:
-        each["acked"] = robot.acked if each["written"] is not None else None
+    acked, decided = turns.acked(placement, robot), turns.decided(placement, robot)
+    found = [_replica(fleet, key, _why(fleet, losses, key, turns, now=now, errors=errors), acked) for key in keys]
     if placement.shared and selected and shard == ROOT:
-        found += [shared_source(fleet, source) for source in fleet.index.sources_of(placement.text)]
+        found += [_shared_source(fleet, source) for source in fleet.index.sources_of(placement.text)]
     return {
         "schema": SCHEMA,
         "placement": {"namespace": placement.namespace, "name": placement.name, "uid": placement.uid},
-        "robot": robot.name,
-        "robotKnown": robot.name in fleet.index.robots,
+        "robot": robot,
+        "robotKnown": robot in fleet.index.robots,
         "selected": selected,
-        "state": robot.state,
+        "state": None if decided is None else str(decided.state),
         "replicas": sorted(found, key=lambda each: (each["resource"], each["source"], each["name"])),
     }
 
 
-def _replica(fleet: Fleet, key: ReplicaKey, why: _Why) -> Json:
+def _replica(fleet: Fleet, key: ReplicaKey, why: _Why, acked: bool | None) -> Json:
     wanted, row = fleet.wanted(key), fleet.rows.get(key)
     made = wanted.rendering if wanted is not None else None
     place = wanted or row
     assert place is not None  # noqa: S101 what is neither wanted nor there has no key
-    source = wanted.source.text if wanted is not None else fleet.rows[key].marks.source
+    return _item(
+        key,
+        why,
+        source=wanted.source.text if wanted is not None else fleet.rows[key].marks.source,
+        place=Key(place.namespace, place.name),
+        uid=None if row is None else row.uid,
+        governor=None if wanted is None else wanted.placement,
+        stamp=made.stamp if isinstance(made, Rendering) else None,
+        written=None if row is None else row.marks.stamp,
+        acked=None if row is None else acked,
+    )
+
+
+def _shared_source(fleet: Fleet, key: SourceKey) -> Json:
+    """What is said of a source that the robots of the root have themselves (F10.3): only its mark is written."""
+    governor = fleet.index.shared_governor(key)
+    match plan := decide_mark(fleet, key):
+        case Nothing():
+            why = ("current", "Shared", "the robots of the root have the source itself, and it is marked as shared")
+        case Patch() if governor is not None and (error := _refused_mark(governor, key)) is not None:
+            why = ("blocked", str(error.get("reason")), str(error["message"]))
+        case Patch():
+            why = ("due", "NotMarked", "a controller marks it as shared at once: until then it takes robots' statuses")
+        case Wait(reason):
+            why = ("blocked", "NotMarked", reason)
+        case _:
+            assert_never(plan)
+    verdict, reason, message = why
+    return _item(
+        ReplicaKey(key.resource, source_id(key), "", Target.SHARED),
+        _Why(verdict, reason, "F10.3", message),
+        source=key.text,
+        place=Key(key.namespace, key.name),
+        uid=fleet.index.sources[key].uid,
+        governor=governor,
+    )
+
+
+def _refused_mark(placement: Placement, key: SourceKey) -> Json | None:
+    """The error of a placement that says that the server refuses the mark of a source; None: it has none."""
+    found = (each for each in items(placement.status, "errors") if each.get("source") == key.text)
+    return next((each for each in found if str(each.get("message")).startswith(UNWRITTEN)), None)
+
+
+def _item(
+    key: ReplicaKey,
+    why: _Why,
+    *,
+    source: str,
+    place: Key,
+    uid: str | None,
+    governor: Placement | None,
+    stamp: str | None = None,
+    written: str | None = None,
+    acked: bool | None = None,
+) -> Json:
     return {
         "resource": key.resource,
         "shard": key.shard,
@@ -129,11 +158,11 @@ def _replica(fleet: Fleet, key: ReplicaKey, why: _Why) -> Json:
         "sourceId": key.source_id,
         "namespace": place.namespace,
         "name": place.name,
-        "uid": None if row is None else row.uid,
-        "governedBy": None if wanted is None else wanted.placement.text,
-        "stamp": made.stamp if isinstance(made, Rendering) else None,
-        "written": None if row is None else row.marks.stamp,
-        "acked": None,
+        "uid": uid,
+        "governedBy": None if governor is None else governor.text,
+        "stamp": stamp,
+        "written": written,
+        "acked": acked,
         "verdict": why.verdict,
         "reason": why.reason,
         "rule": why.rule,

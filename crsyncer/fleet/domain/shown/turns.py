@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.replica_plan import Removal, is_due
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
@@ -32,6 +33,17 @@ class Turns:
             self._decided |= {(each.placement_uid, robot): decided for robot, decided in each.robots.items()}
         self._turns: dict[tuple[str, str], str] = {}
 
+    def decided(self, placement: Placement, robot: str) -> Decided | None:
+        """What the Decisions say of a robot."""
+        return self._decided.get((placement.uid, robot))
+
+    def acked(self, placement: Placement, robot: str) -> bool | None:
+        """Whether a robot has applied all that was written for it (F9.6); None: it reports nothing of the placement."""
+        rows = [self._fleet.rows[key] for key in self._fleet.rows_by_robot.get(robot, ())]
+        written = [(row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid]
+        _, applied = self._reports(robot, placement.uid)
+        return None if applied is None else applied == applied_digest(written)
+
     def of(self, key: ReplicaKey) -> str:
         """The turn of a replica: only what is due waits, and removals from a robot that has replicas due (F8.1)."""
         wanted, row = self._fleet.wanted(key), self._fleet.rows.get(key)
@@ -58,7 +70,7 @@ class Turns:
         wanted = self._fleet.wanted(key)
         if wanted is None or (robot := self._robot(key, wanted.placement)) is None:
             return None
-        decided = self._decided.get((wanted.placement.uid, robot))
+        decided = self.decided(wanted.placement, robot)
         if decided is None or decided.state is not RobotState.BLOCKED:
             return None
         if decided.stamp != self._tally(wanted.placement, robot).stamp:
@@ -79,7 +91,7 @@ class Turns:
         return key.robot or min(on_shard, default=None)
 
     def _look(self, placement: Placement, robot: str) -> str:
-        tally, stored = self._tally(placement, robot), self._decided.get((placement.uid, robot))
+        tally, stored = self._tally(placement, robot), self.decided(placement, robot)
         if not tally.due:
             return NOW
         progress = looked_at(restored(stored, tally, self._now), tally, placement.rollout, self._now)
