@@ -1,22 +1,22 @@
 """What is read of Robots, sources, replicas, strips and kinds."""
 
 import copy
+from typing import Any
 
 import pytest
 
-from crsyncer.core.content.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.names import REPLICA, SOURCE
 from crsyncer.fleet.domain.read_objects import (
     kind_in_discovery,
     kind_of,
-    kind_without_crd,
     robot_of,
     row_of,
     source_of,
     strip_of,
 )
-from crsyncer.fleet.domain.values import Rendering, SourceKey, Verdict
+from crsyncer.fleet.domain.values import PlacedKind, Rendering, SourceKey, Verdict
 from tests.fleet.made import GOALS, goal, stored, wanted
 
 RENDERED = Rendering({"spec": {"x": 1}}, {"team": "x"}, {"note": "n"}, "s" * 24)
@@ -135,10 +135,10 @@ def crd(*, annotations=None, versions=None, established=True, **metadata):
 
 
 def test_F3_4_a_kind_is_read_in_its_storage_version():
-    found = kind_of(crd(annotations={SPEC_SOURCE: "cloud", FILTER: "1", OBSERVED_GENERATION: "map"}), {})
+    found = kind_of(crd(annotations={SPEC_SOURCE: "cloud", FILTER: "1"}), {})
     assert (found.resource, found.group, found.plural, found.kind) == (GOALS, "lab.example.com", "goals", "Goal")
     assert (found.version, found.api_version, found.namespaced) == ("v1", "lab.example.com/v1", True)
-    assert (found.has_status, found.maps_generation, found.sensitive) == (True, True, False)
+    assert (found.has_status, found.sensitive) == (True, False)
     assert (found.verdict, found.message) == (Verdict.PLACEABLE, "")
 
 
@@ -190,29 +190,22 @@ def test_F2_3_a_policy_in_the_cloud_counts_like_the_annotations(annotations, pol
     assert (shared is None) is found.shared
 
 
-def without_crd(served, policies=None, resource="configmaps"):
-    return kind_without_crd(resource, served, group="", version="v1", policies=policies or {})
+def without_crd(policies: Any = None, resource: str = "configmaps", *, is_served: bool = True) -> PlacedKind:
+    spec = {"names": {"kind": "ConfigMap"}, "scope": "Namespaced"}
+    versions = [{"name": "v1", "storage": True, "subresources": {}}]
+    return kind_in_discovery(resource, {"spec": spec | {"versions": versions}} if is_served else None, policies or {})
 
 
 def test_F2_3_a_kind_without_a_crd_is_placed_by_a_policy():
-    found = without_crd({"kind": "ConfigMap", "namespaced": True}, {"configmaps": BYPASS})
+    found = without_crd({"configmaps": BYPASS})
     assert (found.kind, found.plural, found.api_version) == ("ConfigMap", "configmaps", "v1")
-    assert (found.verdict, found.has_status, found.sensitive) == (Verdict.PLACEABLE, False, False)
-    assert without_crd({"kind": "Secret"}, {"secrets": BYPASS}, "secrets").sensitive
+    assert (found.verdict, found.namespaced, found.has_status) == (Verdict.PLACEABLE, True, False)
+    assert not found.sensitive
+    assert without_crd({"secrets": BYPASS}, "secrets").sensitive
 
 
 def test_F2_3_a_kind_without_a_crd_and_a_policy_is_not_placeable():
-    found = without_crd({"kind": "ConfigMap"})
+    found = without_crd()
     assert found.verdict is Verdict.NOT_PLACEABLE
     assert "no SyncPolicy in the cloud for configmaps" in found.message
-    assert without_crd(None).verdict is Verdict.NOT_SERVED
-
-
-def test_F2_3_a_kind_without_a_crd_is_as_discovery_describes_it():
-    policies = {"configmaps": {"specSource": "cloud", "filter": {"byRobotName": True}}}
-    spec = {"names": {"kind": "ConfigMap"}, "scope": "Namespaced"}
-    versions = [{"name": "v1", "storage": True, "subresources": {}}]
-    found = kind_in_discovery("configmaps", {"spec": spec | {"versions": versions}}, policies)
-    assert (found.kind, found.version, found.namespaced, found.has_status) == ("ConfigMap", "v1", True, False)
-    assert found.verdict is Verdict.PLACEABLE
-    assert kind_in_discovery("configmaps", None, policies).verdict is Verdict.NOT_SERVED
+    assert without_crd(is_served=False).verdict is Verdict.NOT_SERVED

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from sys import intern
 
-from crsyncer.core.content.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.content.fields import Fields, Text, fields_at, json_problem, text_at, wrong
 from crsyncer.core.content.object_content import is_deeper_than, json_size
 from crsyncer.core.content.pointer import LONGEST, PATH, Pointer, parse
@@ -163,51 +163,29 @@ def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
         version=chosen["name"] if chosen is not None else "",
         namespaced=spec["scope"] == "Namespaced",
         has_status=chosen is not None and "status" in (chosen.get("subresources") or {}),
-        maps_generation=annotations.get(OBSERVED_GENERATION) == "map",
     )
     if not alive:
-        return _judged(kind, Verdict.NOT_SERVED, not_served(kind.resource))
+        return replace(kind, verdict=Verdict.NOT_SERVED, message=not_served(kind.resource))
     return _placeable(kind, annotations, policies, f"the CRD {kind.resource}")
 
 
-def kind_without_crd(
-    resource: str, served: Json | None, *, group: str, version: str, policies: Mapping[str, Json]
-) -> PlacedKind:
-    """A kind without a CRD, by its entry in discovery (None: it is not there) and the SyncPolicies of the cloud."""
-    plural = resource.partition(".")[0]
-    found = served or {}
-    kind = PlacedKind(
-        resource=resource,
-        group=group,
-        plural=plural,
-        kind=str(found.get("kind", "")),
-        version=version,
-        namespaced=bool(found.get("namespaced", True)),
-        has_status=bool(found.get("status")),
-        sensitive=resource == "secrets",
-    )
-    if served is None:
-        return _judged(kind, Verdict.NOT_SERVED, not_served(resource))
-    return _placeable(kind, {}, policies, f"no SyncPolicy in the cloud for {resource}")
-
-
 def kind_in_discovery(resource: str, described: Json | None, policies: Mapping[str, Json]) -> PlacedKind:
-    """A kind without a CRD, as discovery describes it; None: it is not served."""
-    group = resource.partition(".")[2]
+    """A kind without a CRD, as discovery describes it (None: it is not served), and the SyncPolicies of the cloud."""
+    plural, _, group = resource.partition(".")
+    kind = PlacedKind(resource, group, plural, kind="", version="", namespaced=True, has_status=False)
     if described is None:
-        return kind_without_crd(resource, None, group=group, version="", policies=policies)
+        return replace(kind, verdict=Verdict.NOT_SERVED, message=not_served(resource))
     spec = described["spec"]
     [storage] = [each for each in spec["versions"] if each["storage"]]
-    served: Json = {
-        "kind": spec["names"]["kind"],
-        "namespaced": spec["scope"] == "Namespaced",
-        "status": bool(storage["subresources"]),
-    }
-    return kind_without_crd(resource, served, group=group, version=storage["name"], policies=policies)
-
-
-def _judged(kind: PlacedKind, verdict: Verdict, message: str) -> PlacedKind:
-    return replace(kind, verdict=verdict, message=message)
+    kind = replace(
+        kind,
+        kind=spec["names"]["kind"],
+        version=storage["name"],
+        namespaced=spec["scope"] == "Namespaced",
+        has_status=bool(storage["subresources"]),
+        sensitive=resource == "secrets",
+    )
+    return _placeable(kind, {}, policies, f"no SyncPolicy in the cloud for {resource}")
 
 
 def _placeable(kind: PlacedKind, annotations: Mapping[str, str], policies: Mapping[str, Json], what: str) -> PlacedKind:
@@ -223,7 +201,8 @@ def _placeable(kind: PlacedKind, annotations: Mapping[str, str], policies: Mappi
         return kind
     says = f"spec-source {source or 'nothing'}, filter-by-robot-name {str(filtered).lower()}"
     verdict = Verdict.PLACEABLE if source == "cloud" else Verdict.NOT_PLACEABLE
-    return replace(_judged(kind, verdict, f"{what} says {says}; needed: cloud, true"), shared=source == "cloud")
+    message = f"{what} says {says}; needed: cloud, true"
+    return replace(kind, verdict=verdict, message=message, shared=source == "cloud")
 
 
 def _is_established(crd: Json) -> bool:

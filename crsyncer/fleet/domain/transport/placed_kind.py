@@ -32,8 +32,6 @@ class PlacedKind:
     """Why it is not placeable, or not in mode Replica."""
     shared: bool = False
     """All robots get its objects, by spec-source cloud without a filter: they are placed in mode Shared alone."""
-    maps_generation: bool = False
-    """Its CRD says `observed-generation: map`."""
     sensitive: bool = False
     """Its objects are Secrets: no value of theirs is shown anywhere."""
     shard: str = ROOT
