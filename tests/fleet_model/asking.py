@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from crsyncer.adapters.config import FleetSettings
-from crsyncer.cli.fleet.read_facts import AllReports, read_facts, read_reports
+from crsyncer.cli.fleet.read_facts import read_facts, read_turns
 from crsyncer.cli.fleet.tried import try_objects
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_fleet
 from crsyncer.core.model import Json
@@ -69,13 +69,8 @@ class Asked:
 
     def _load(self) -> tuple[WholeFleet, Turns]:
         found: WholeFleet = self._world.clock.run(load_fleet(self._send, SETTINGS, self._shards))
-        reports = self._reports(found).of_placement
-        return found, Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
-
-    def _reports(self, found: WholeFleet) -> AllReports:
-        now, robots = self._world.server.storage.unix, found.fleet.index.robots
-        read: AllReports = self._world.clock.run(read_reports(self._send, SETTINGS, robots, self._shards, now=now))
-        return read
+        turns: Turns = self._world.clock.run(read_turns(self._send, found, self._shards))
+        return found, turns
 
     async def _send(self, call: Call) -> Reply:
         return self._world.server.answer(call)

@@ -24,6 +24,16 @@ def cloud_options() -> list[click.Parameter]:
     return [CONFIG, *FLEET_OPTIONS.values(), FLEET_RUN_OPTIONS["shards"]]
 
 
+file_option = click.option(
+    "-f",
+    "--filename",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Objects that count as if they were stored: placements, sources, Robots, FieldStrips, properties, CRDs.",
+)
+
+
 def load_cloud(flags: Mapping[str, Any]) -> FleetSettings:
     """The settings of a command that needs the cloud. Raises ConfigError, one line."""
     settings = load_fleet(flags, os.environ)

@@ -47,17 +47,15 @@ def fleet_explain(placement: str, robot: str, namespace: str, output: str, **fla
 
 
 async def _explain(settings: "FleetSettings", name: str, robot: str) -> tuple[Json, list[SyncError]]:
-    from crsyncer.cli.fleet.read_facts import read_reports
+    from crsyncer.cli.fleet.read_facts import read_turns
     from crsyncer.cli.fleet.whole_fleet import load_fleet, stored_placement
     from crsyncer.fleet.domain.shown.explain_document import fleet_explain as document
-    from crsyncer.fleet.domain.shown.turns import Turns
 
     async with cloud(settings) as send, shards(settings) as others:
         found = await load_fleet(send, settings, others)
-        reports = (await read_reports(send, settings, found.fleet.index.robots, others, now=found.now)).of_placement
+        turns = await read_turns(send, found, others)
     stored_placement(found, name)
     placement = found.fleet.index.placements[name]
-    turns = Turns(found.fleet, decisions=found.decisions, reports=reports, now=found.now)
     return document(found.fleet, found.losses, placement, robot, turns=turns, now=found.now), found.unknown(robot)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name, shards
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, file_option, load_cloud, placement_name, shards
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.core.content.annotations import ROOT
@@ -20,14 +20,7 @@ _NOT_KNOWN = 2
 
 
 @click.command("plan", params=cloud_options())
-@click.option(
-    "-f",
-    "--filename",
-    "file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Objects that count as if they were stored: placements, sources, Robots, FieldStrips, properties, CRDs.",
-)
+@file_option
 @click.option("--without", metavar="[NAMESPACE/]PLACEMENT", default="", help="A placement that counts as deleted.")
 @namespace_option
 @output_options
@@ -67,21 +60,19 @@ async def _plan(
     settings: "FleetSettings", file: Path | None, namespace: str, deleted: str
 ) -> tuple[Json, list[str], list[SyncError]]:
     from crsyncer.cli.fleet.given import read_objects
-    from crsyncer.cli.fleet.read_facts import read_reports
+    from crsyncer.cli.fleet.read_facts import read_turns
     from crsyncer.cli.fleet.tried import given_placements, try_deletion, try_objects
     from crsyncer.cli.fleet.whole_fleet import load_fleet
     from crsyncer.fleet.domain.shown.planning import plan
-    from crsyncer.fleet.domain.shown.turns import Turns
 
     given = read_objects(file, settings, namespace or "default") if file is not None else ()
     async with cloud(settings) as send, shards(settings) as others:
         found = await load_fleet(send, settings, others, named=given_placements(given))
         notes = await try_objects(send, found, given) if given else []
-        reports = await read_reports(send, settings, found.fleet.index.robots, others, now=found.now)
+        turns = await read_turns(send, found, others)
     if deleted:
         try_deletion(found, deleted)
     unknown = found.unknown()
-    turns = Turns(found.fleet, decisions=found.decisions, reports=reports.of_placement, now=found.now)
     content = plan(found.fleet, found.losses, found.fleet.all_keys(), now=found.now, turns=turns)
     return content, notes, unknown
 

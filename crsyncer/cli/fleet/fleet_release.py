@@ -84,9 +84,9 @@ async def _find(
     The id of a hold is made of all replicas that it keeps: where a shard cannot be read, a placement that is gone, and
     so shows no ids itself, may have others than are found here.
     """
-    from crsyncer.cli.fleet.stored import PLACEMENTS
-    from crsyncer.cli.fleet.whole_fleet import DECISIONS, load_fleet
+    from crsyncer.cli.fleet.whole_fleet import load_fleet
     from crsyncer.console.compare import lister
+    from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
     from crsyncer.fleet.domain.read_objects import placement_of
     from crsyncer.fleet.domain.rollout.decisions import decision_of
     from crsyncer.fleet.domain.shown.release_document import orphan_holds, orphans, shown_holds, with_names
@@ -128,15 +128,14 @@ async def _annotate(send: "Send", held: "HeldHere") -> None:
     """Set the annotation of one hold, when no other one is on its way. Raises SyncError."""
     import asyncio
 
-    from crsyncer.cli.fleet.stored import PLACEMENTS
-    from crsyncer.cli.fleet.whole_fleet import DECISIONS
+    from crsyncer.core.model import Key
     from crsyncer.core.requests.answers import judge
     from crsyncer.core.requests.calls import MERGE_PATCH, Call
+    from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS, item
     from crsyncer.fleet.domain.values import RELEASE
 
-    place = DECISIONS if held.decision else PLACEMENTS
-    root, _, plural = place.path.rpartition("/")
-    path = f"{root}/namespaces/{held.namespace}/{plural}/{held.decision or held.placement}"
+    name = Key(held.namespace, held.decision or held.placement)
+    path = item(DECISIONS if held.decision else PLACEMENTS, name)
     for _ in range(_TRIES):
         reply = await send(Call("get", "GET", path))
         if (error := judge(reply.status, reply.body, text=reply.text)) is not None:

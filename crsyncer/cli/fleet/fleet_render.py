@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crsyncer.adapters.config import FleetSettings, load_fleet
-from crsyncer.cli.fleet.cloud import cloud, cloud_options, placement_name, shards
+from crsyncer.cli.fleet.cloud import cloud, cloud_options, file_option, placement_name, shards
 from crsyncer.cli.output import full_name, namespace_option, output_options, show
 from crsyncer.cli.shared import report_error
 from crsyncer.cli.yaml_text import yaml_text
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 @click.command("render", params=cloud_options())
 @click.argument("placement", metavar="[NAMESPACE/]PLACEMENT")
 @click.option("--robot", metavar="NAME", required=True, help="The robot to render for.")
-@click.option(
-    "-f",
-    "--filename",
-    "file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Objects that count as if they were stored: placements, sources, Robots, FieldStrips, properties, CRDs.",
-)
+@file_option
 @namespace_option
 @output_options
 def fleet_render(placement: str, robot: str, file: Path | None, namespace: str, output: str, **flags: Any) -> int:

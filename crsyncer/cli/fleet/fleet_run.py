@@ -1,17 +1,16 @@
 """`crsyncer fleet run`: the controller, in the foreground."""
 
 import faulthandler
-import os
 import sys
 from functools import partial
 from typing import Any
 
 import click
 
-from crsyncer.adapters.config import CONFIG, FLEET_RUN_OPTIONS, load_fleet
+from crsyncer.adapters.config import CONFIG, FLEET_RUN_OPTIONS
 from crsyncer.adapters.memory import leave_no_core_file, return_freed_memory
 from crsyncer.cli import logs
-from crsyncer.errors import ConfigError
+from crsyncer.cli.fleet.cloud import load_cloud
 
 _DEEPEST = 50_000
 """API servers accept JSON nested 10,000 levels deep: such an object must not crash the controller."""
@@ -29,10 +28,8 @@ def fleet_run(**flags: Any) -> int:
     faulthandler.enable()
     leave_no_core_file()
     return_freed_memory()
-    reload = partial(load_fleet, flags, os.environ)
+    reload = partial(load_cloud, flags)
     settings = reload()
-    if not settings.has_login:
-        raise ConfigError("--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, none in a pod")
     sys.setrecursionlimit(_DEEPEST)
     logs.set_up(settings.log_format, settings.log_level)
 

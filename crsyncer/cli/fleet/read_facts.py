@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
-from crsyncer.cli.fleet.stored import PLACEMENTS, STRIPS, dead_kinds, robots_place
-from crsyncer.cli.fleet.whole_fleet import DECISIONS
+from crsyncer.cli.fleet.stored import dead_kinds, robots_place
 from crsyncer.console.compare import lister
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
-from crsyncer.core.reports.robot_report import ROBOT_SYNC_STATES
 from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Collection
 from crsyncer.errors import NotServed, SyncError
 from crsyncer.fleet.domain import lease
+from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS, STRIPS, SYNC_STATES
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import decision_of
 from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
+from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.fleet.domain.values import Robot
 
 if TYPE_CHECKING:
     from crsyncer.cli.fleet.cloud import Shards
+    from crsyncer.cli.fleet.whole_fleet import WholeFleet
     from crsyncer.ports import Send
 
 
@@ -104,9 +105,15 @@ async def read_reports(
     return found
 
 
+async def read_turns(send: "Send", found: "WholeFleet", shards: "Shards") -> Turns:
+    """When each replica of a fleet is written, by the Decisions and the reports on all shards. Raises SyncError."""
+    reports = await read_reports(send, found.settings, found.fleet.index.robots, shards, now=found.now)
+    return Turns(found.fleet, decisions=found.decisions, reports=reports.of_placement, now=found.now)
+
+
 async def _read_reports(send: "Send", settings: FleetSettings, now: float) -> Reports:
     reports = Reports(robots_namespace=settings.robots_namespace)
-    async for raw in _objects(send, ROBOT_SYNC_STATES, set()):
+    async for raw in _objects(send, SYNC_STATES, set()):
         reports.shown(raw, now=now)
     return reports
 

@@ -12,19 +12,19 @@ from crsyncer.core.holds.kind_served import is_alive
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Collection, discovery
 from crsyncer.errors import SyncError
+from crsyncer.fleet.domain.fleet_calls import PLACEMENTS, PROPERTIES, STRIPS, objects_of
 from crsyncer.fleet.domain.read_objects import kind_of
-from crsyncer.fleet.domain.values import GROUP, PROPERTIES_NAMESPACE, PlacedKind, Placement
+from crsyncer.fleet.domain.values import PlacedKind, Placement
 from crsyncer.ports import Reply, Send
 
 if TYPE_CHECKING:
     from crsyncer.cli.fleet.cloud import Shards
 
-_ABSENT: Json = {"metadata": {"uid": "", "creationTimestamp": "9999-12-31T23:59:59Z"}}
-"""For an object that is not stored yet: it is younger than everything."""
-_SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "finalizers")
-PLACEMENTS = Collection(GROUP, "v1alpha1", "robotplacements")
-STRIPS = Collection(GROUP, "v1alpha1", "fieldstrips")
-PROPERTIES = Collection("", "v1", "configmaps", PROPERTIES_NAMESPACE)
+FAR_FUTURE = "9999-12-31T23:59:59Z"
+"""The creationTimestamp of an object that is not stored yet: it is younger than everything."""
+_ABSENT: Json = {"metadata": {"uid": "", "creationTimestamp": FAR_FUTURE}}
+SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "finalizers")
+"""What of an object's metadata only the server sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Objects:
 
     async def sources(self, kind: PlacedKind, placement: Placement) -> list[Json]:
         """The objects of a kind that a placement may select: by their names where all its entries have some."""
-        place = Collection(kind.group, kind.version, kind.plural, placement.namespace if kind.namespaced else "")
+        place = objects_of(kind, placement.namespace)
         entries = [entry for entry in placement.entries if entry.resource == kind.resource]
         if not all(entry.names for entry in entries):
             return await self._stored(place, kind.kind)
@@ -93,7 +93,7 @@ class Objects:
                 metadata |= {"namespace": place.namespace} if place.namespace else {}
                 found[name] = {
                     **raw,
-                    "metadata": {**metadata, **{key: stored[key] for key in _SERVERS if key in stored}},
+                    "metadata": {**metadata, **{key: stored[key] for key in SERVERS if key in stored}},
                 }
         return [found[name] for name in sorted(found)]
 
@@ -103,7 +103,7 @@ async def robots_place(send: Send, settings: FleetSettings) -> Collection | None
     if (crd := await read_crd(send, settings.robots)) is None:
         return None
     kind = kind_of(crd, {})
-    return Collection(kind.group, kind.version, kind.plural, settings.robots_namespace if kind.namespaced else "")
+    return objects_of(kind, settings.robots_namespace)
 
 
 async def dead_kinds(send: Send, *places: Collection) -> set[str]:

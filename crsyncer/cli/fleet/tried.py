@@ -6,7 +6,7 @@ from typing import Any
 
 from crsyncer.cli.fleet.given import group_of, is_crd, is_of, is_plural
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
-from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, robots_place
+from crsyncer.cli.fleet.stored import FAR_FUTURE, SERVERS, robots_place
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds, stored_placement
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
@@ -14,6 +14,7 @@ from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import SYNC_POLICIES, Call, Collection
 from crsyncer.errors import ConfigError, Never, SyncError
 from crsyncer.fleet.domain.change import Change
+from crsyncer.fleet.domain.fleet_calls import PLACEMENTS, PROPERTIES, STRIPS, objects_of
 from crsyncer.fleet.domain.read_objects import placement_of
 from crsyncer.fleet.domain.rendering import UNSHOWN
 from crsyncer.fleet.domain.transport.keys import ROOT
@@ -21,9 +22,6 @@ from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, PlacedKind, Place
 from crsyncer.ports import Send
 
 _DRY_RUN = (("dryRun", "All"),)
-_SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "finalizers")
-_LATER = "9999-12-31T23:59:59Z"
-"""When something was made that is not stored yet."""
 
 
 def given_placements(given: Sequence[Json]) -> list[Placement]:
@@ -92,8 +90,7 @@ class _Trial:
             changes.append(fleet.properties_shown(await self._stored(raw, PROPERTIES)))
         kinds = [each for each in fleet.index.kinds.values() if each.shard == ROOT]
         for kind in [each for each in kinds if is_of(raw, each.group, each.kind)]:
-            place = Collection(kind.group, kind.version, kind.plural, namespace if kind.namespaced else "")
-            stored = await self._stored(raw, place, is_sensitive=kind.sensitive)
+            stored = await self._stored(raw, objects_of(kind, namespace), is_sensitive=kind.sensitive)
             changes.append(fleet.object_shown(stored, kind.resource))
         for change in changes:
             self.found.take(change)
@@ -131,12 +128,12 @@ def _over(raw: Json, old: Json | None, place: Collection) -> Json:
     if not place.namespace:
         del metadata["namespace"]
     stored: dict[str, Any] = {} if old is None else old["metadata"]
-    return {**raw, "metadata": {**metadata, **{key: stored[key] for key in _SERVERS if key in stored}}}
+    return {**raw, "metadata": {**metadata, **{key: stored[key] for key in SERVERS if key in stored}}}
 
 
 def _unstored(raw: Json) -> Json:
     metadata = raw["metadata"]
-    made = {"uid": f"new {_named(raw)}", "resourceVersion": "0", "creationTimestamp": _LATER}
+    made = {"uid": f"new {_named(raw)}", "resourceVersion": "0", "creationTimestamp": FAR_FUTURE}
     return {**raw, "metadata": {**made, **metadata}}
 
 

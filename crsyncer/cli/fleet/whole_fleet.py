@@ -4,20 +4,20 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
 from crsyncer.cli.fleet.cloud import not_given
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
-from crsyncer.cli.fleet.stored import PLACEMENTS, PROPERTIES, STRIPS, dead_kinds, no_robots, robots_place
+from crsyncer.cli.fleet.stored import dead_kinds, no_robots, robots_place
 from crsyncer.console.compare import lister
 from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
-from crsyncer.core.requests.calls import Collection
 from crsyncer.errors import NotAllowed, NotServed, SyncError
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS, PROPERTIES, STRIPS, objects_of
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.read_objects import placement_of, row_of
@@ -30,8 +30,6 @@ from crsyncer.ports import Send
 
 if TYPE_CHECKING:
     from crsyncer.cli.fleet.cloud import Shards
-
-DECISIONS = Collection(GROUP, "v1alpha1", "robotplacementdecisions")
 
 
 @dataclass(slots=True)
@@ -186,9 +184,8 @@ async def load_kind(send: Send, found: WholeFleet, kind: PlacedKind, *, is_neede
 
 
 async def _show_objects(send: Send, found: WholeFleet, kind: PlacedKind) -> None:
-    place = Collection(kind.group, kind.version, kind.plural)
     for selector in (f"!{SOURCE}", SOURCE):
-        async for raw in lister.objects(send, replace(place, selector=selector)):
+        async for raw in lister.objects(send, objects_of(kind, selector=selector)):
             metadata = raw["metadata"]
             # Items of lists of built-in kinds have neither (k8s.io/apiserver drops them): the list has.
             raw |= {"apiVersion": kind.api_version, "kind": kind.kind}
