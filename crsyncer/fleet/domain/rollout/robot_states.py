@@ -1,6 +1,6 @@
 """The state of a robot in a placement, and what a placement's status shows of all of them (F6.3, F6.4)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -163,50 +163,6 @@ class Unresolved:
     message: str
 
 
-def conditions(
-    placement: Placement,
-    counted: Mapping[str, int],
-    *,
-    unresolved: Unresolved | None,
-    holds: Iterable[Hold],
-    gated: bool,
-    gate: Gate | None,
-    now: str,
-    collected: tuple[bool, str, str] | None = None,
-    warning: str = "",
-) -> list[Json]:
-    """The conditions Resolved, Stamped, RolledOut, Held and, where it is given, Collected: status, reason and message.
-
-    `now` is RFC 3339; a condition that stays keeps its time.
-    `gated`: a robot reports, so that a rollout waits for it (F8.5). `gate`: why no robot is begun although some wait.
-    """
-    unwritten = {name: counted[name] for name in ("blocked", "deferred", "waiting")}
-    held = list(holds)
-    found = [
-        _condition(
-            "Resolved",
-            unresolved is None,
-            *((unresolved.reason, unresolved.message) if unresolved else ("Resolved", warning or _unused(placement))),
-        ),
-        _condition("Stamped", not any(unwritten.values()), *_reason(unwritten, "Stamped")),
-        _condition("RolledOut", *_rolled_out(placement, counted, gated=gated, gate=gate)),
-        _condition(
-            "Held", bool(held), held[0].reason if held else "NothingHeld", "; ".join(each.message for each in held)
-        ),
-        *([] if collected is None else [_condition("Collected", *collected)]),
-    ]
-    stored = placement.status.get("conditions")
-    old = {each.get("type"): each for each in stored if isinstance(each, dict)} if isinstance(stored, list) else {}
-    return [
-        {
-            **each,
-            "lastTransitionTime": _since(old.get(each["type"]), each, now),
-            "observedGeneration": placement.generation,
-        }
-        for each in found
-    ]
-
-
 def _unused(placement: Placement) -> str:
     """What a placement that can be followed says in vain."""
     is_unused = placement.shared and placement.singleton
@@ -254,7 +210,7 @@ def placement_status(
     counted: Mapping[str, int],
     *,
     faults: Iterable[Fault],
-    holds: Iterable[Hold],
+    holds: Sequence[Hold],
     unresolved: Unresolved | None,
     gated: bool,
     now: str,
@@ -262,26 +218,34 @@ def placement_status(
     group: int = 0,
     collected: tuple[bool, str, str] | None = None,
     warning: str = "",
-    singletons: Iterable[Json] = (),
+    singletons: Sequence[Json] = (),
 ) -> Json:
     """The status of a placement: at most 20 errors and holds are shown, and all errors are counted.
 
-    `group`: the one that the rollout is at; 0: there is no rollout. `warning`: what `Resolved` says where it is true.
+    `now` is RFC 3339; a condition that stays keeps its time. `gated`: a robot reports, so that a rollout waits for it
+    (F8.5). `gate`: why no robot is begun although some wait. `group`: the one that the rollout is at; 0: there is no
+    rollout. `collected`: status, reason and message of `Collected`. `warning`: what `Resolved` says where it is true.
     """
-    wrong, held = sorted(faults), list(holds)
+    wrong = sorted(faults)
+    unwritten = {name: counted[name] for name in ("blocked", "deferred", "waiting")}
+    resolved = (unresolved.reason, unresolved.message) if unresolved else ("Resolved", warning or _unused(placement))
+    conditions = [
+        _condition("Resolved", unresolved is None, *resolved),
+        _condition("Stamped", not any(unwritten.values()), *_reason(unwritten, "Stamped")),
+        _condition("RolledOut", *_rolled_out(placement, counted, gated=gated, gate=gate)),
+        _condition(
+            "Held", bool(holds), holds[0].reason if holds else "NothingHeld", "; ".join(each.message for each in holds)
+        ),
+        *([] if collected is None else [_condition("Collected", *collected)]),
+    ]
+    stored = placement.status.get("conditions")
+    old = {each.get("type"): each for each in stored if isinstance(each, dict)} if isinstance(stored, list) else {}
+    for each in conditions:
+        each["lastTransitionTime"] = _since(old.get(each["type"]), each, now)
+        each["observedGeneration"] = placement.generation
     return {
         "observedGeneration": placement.generation,
-        "conditions": conditions(
-            placement,
-            counted,
-            unresolved=unresolved,
-            holds=held,
-            gated=gated,
-            gate=gate,
-            now=now,
-            collected=collected,
-            warning=warning,
-        ),
+        "conditions": conditions,
         "counts": dict(counted),
         **({"group": group} if group else {}),
         "errors": [
@@ -289,9 +253,9 @@ def placement_status(
             for each in wrong[:MOST_ERRORS]
         ],
         "errorCount": len(wrong),
-        **({"singletons": listed} if (listed := list(singletons)) or placement.status.get("singletons") else {}),
+        **({"singletons": singletons} if singletons or placement.status.get("singletons") else {}),
         "holds": [
             {"id": each.id, "reason": each.reason, "objects": len(each.uids), "message": each.message[:_MESSAGE]}
-            for each in held[:MOST_HOLDS]
+            for each in holds[:MOST_HOLDS]
         ],
     }
