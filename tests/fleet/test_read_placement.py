@@ -4,6 +4,7 @@ import pytest
 
 from crsyncer.core.content.selector import Requirement, Selector
 from crsyncer.core.content.steps import Remove, Set
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.fleet.domain.read_objects import placement_of, template_source
 from crsyncer.fleet.domain.values import (
     Entry,
@@ -78,15 +79,15 @@ def test_every_field_is_read():
     assert found.robot_names == {"r1", "r2"}
     assert found.target is Target.SAME
     assert found.entries == (
-        Entry("lab.example.com", "goals", frozenset({"dock"}), (Selector(),), Strategy.CREATE_ONLY),
-        Entry("", "configmaps"),
+        Entry(Resource("lab.example.com", "goals"), frozenset({"dock"}), (Selector(),), Strategy.CREATE_ONLY),
+        Entry(Resource("", "configmaps")),
     )
-    assert [each.resource for each in found.entries] == ["goals.lab.example.com", "configmaps"]
+    assert [each.kind.full_name for each in found.entries] == ["goals.lab.example.com", "configmaps"]
     assert found.templates == (
-        TemplateSource("seed", "lab.example.com", "goals", {"spec": {"x": 1}}),
-        TemplateSource("map", "", "configmaps", {"data": {}}, Strategy.CREATE_ONLY),
+        TemplateSource("seed", Resource("lab.example.com", "goals"), {"spec": {"x": 1}}),
+        TemplateSource("map", Resource("", "configmaps"), {"data": {}}, Strategy.CREATE_ONLY),
     )
-    assert [each.resource for each in found.templates] == ["goals.lab.example.com", "configmaps"]
+    assert [each.kind.full_name for each in found.templates] == ["goals.lab.example.com", "configmaps"]
     first, second = "spec.overrides[0]", "spec.overrides[1]"
     assert found.overrides == (
         Override(

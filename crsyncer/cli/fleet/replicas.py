@@ -118,14 +118,14 @@ async def _robot(objects: Objects, name: str) -> Json:
 async def _show_sources(objects: Objects, fleet: Fleet, placement: Placement, found: Replicas) -> None:
     """The kinds that a placement names, and their sources; of a kind that cannot be placed none, and a failure."""
     kinds = objects.kinds
-    for group, plural in dict.fromkeys((entry.group, entry.plural) for entry in placement.entries):
-        kind = await kinds.kind(group, plural)
+    for named in dict.fromkeys(entry.kind for entry in placement.entries):
+        kind = await kinds.kind(named.group, named.resource)
         if _is_placeable(objects, kind, placement, found):
             fleet.kind_shown(kind)
             for raw in filter(may_be_source, await objects.sources(kind, placement)):
                 fleet.object_shown(raw, kind.resource)
     for template in placement.templates:
-        kind = await kinds.kind(template.group, template.plural, [template.object])
+        kind = await kinds.kind(template.kind.group, template.kind.resource, [template.object])
         if _is_placeable(objects, kind, placement, found):
             fleet.kind_shown(kind)
 

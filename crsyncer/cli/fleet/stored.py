@@ -71,7 +71,7 @@ class Objects:
     async def sources(self, kind: PlacedKind, placement: Placement) -> list[Json]:
         """The objects of a kind that a placement may select: by their names where all its entries have some."""
         place = objects_of(kind, placement.namespace)
-        entries = [entry for entry in placement.entries if entry.resource == kind.resource]
+        entries = [entry for entry in placement.entries if entry.kind.full_name == kind.resource]
         if not all(entry.names for entry in entries):
             return await self._stored(place, kind.kind)
         names = sorted({name for entry in entries for name in entry.names})

@@ -122,10 +122,7 @@ def stored_placement(found: WholeFleet, name: str) -> Json:
 
 def named_kinds(placements: Iterable[Placement]) -> list[Resource]:
     """The kinds that placements name."""
-    names = [
-        (item.group, item.plural) for each in placements for items in (each.entries, each.templates) for item in items
-    ]
-    return [Resource(*name) for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(kind for each in placements for kind in each.named))
 
 
 async def _load_inputs(send: Send, found: WholeFleet) -> None:

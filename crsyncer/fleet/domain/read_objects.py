@@ -14,7 +14,7 @@ from crsyncer.core.content.object_content import is_deeper_than, json_size
 from crsyncer.core.content.pointer import LONGEST, PATH, Pointer, parse
 from crsyncer.core.content.selector import Selector, selector_at
 from crsyncer.core.content.steps import Remove, Set
-from crsyncer.core.kinds.kind_name import version_priority
+from crsyncer.core.kinds.kind_name import Resource, version_priority
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.names import read_marks
@@ -90,7 +90,7 @@ def source_of(raw: Json, resource: str) -> Source:
 
 def template_source(placement: Placement, template: TemplateSource) -> Source:
     """A template as a source: its uid is its placement's."""
-    key = SourceKey(template.resource, placement.namespace, template.name, placement.name)
+    key = SourceKey(template.kind.full_name, placement.namespace, template.name, placement.name)
     body = {**template.object, "metadata": template.object.get("metadata") or {}}
     return Source(key, placement.uid, body, terminating=placement.terminating)
 
@@ -279,10 +279,13 @@ def _selectors(fields: Fields, name: str) -> tuple[Selector, ...]:
     return tuple(selector_at(*item) for item in fields.items(name))
 
 
+def _kind(fields: Fields) -> Resource:
+    return Resource(fields.text_or("group", _GROUP, ""), fields.text("resource", _PLURAL))
+
+
 def _entry(fields: Fields) -> Entry:
     return Entry(
-        group=fields.text_or("group", _GROUP, ""),
-        plural=fields.text("resource", _PLURAL),
+        kind=_kind(fields),
         names=frozenset(text_at(*item, _ANY) for item in fields.items("names")),
         selectors=_selectors(fields, "selectors"),
         strategy=fields.choice_or("strategy", _STRATEGIES, Strategy.UPDATE),
@@ -292,8 +295,7 @@ def _entry(fields: Fields) -> Entry:
 def _template(fields: Fields) -> TemplateSource:
     return TemplateSource(
         name=fields.text("name", _TEMPLATE),
-        group=fields.text_or("group", _GROUP, ""),
-        plural=fields.text("resource", _PLURAL),
+        kind=_kind(fields),
         object=fields_at(fields.at("object"), fields.required("object"), ()).content,
         strategy=fields.choice_or("strategy", _STRATEGIES, Strategy.UPDATE),
     )
@@ -362,9 +364,7 @@ def _number(fields: Fields, name: str, default: int) -> int:
 def strip_of(raw: Json) -> tuple[str, tuple[Pointer, ...]]:
     """The kind of a FieldStrip, and the paths that it removes. Raises ConfigError."""
     spec = fields_at("spec", raw.get("spec"), ())
-    group, plural = spec.text_or("group", _GROUP, ""), spec.text("resource", _PLURAL)
-    paths = tuple(parse(text_at(*item, _PATH_TEXT)) for item in spec.items("remove"))
-    return (f"{plural}.{group}" if group else plural), paths
+    return _kind(spec).full_name, tuple(parse(text_at(*item, _PATH_TEXT)) for item in spec.items("remove"))
 
 
 def _texts(metadata: Json, name: str) -> Mapping[str, str]:

@@ -43,7 +43,7 @@ def entry_for(placement: Placement, key: SourceKey, labels: Mapping[str, str], *
 
 
 def _matches(entry: Entry, key: SourceKey, labels: Mapping[str, str]) -> bool:
-    if entry.resource != key.resource or (entry.names and key.name not in entry.names):
+    if entry.kind.full_name != key.resource or (entry.names and key.name not in entry.names):
         return False
     return not entry.selectors or any(each.matches(labels) for each in entry.selectors)
 

@@ -8,6 +8,7 @@ from typing import Any
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.content.selector import Selector
 from crsyncer.core.content.steps import Remove, Set
+from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.transport.keys import ReplicaKey as ReplicaKey
@@ -112,16 +113,10 @@ class Source:
 class Entry:
     """One item of `spec.resources`: sources by names and labels."""
 
-    group: str
-    plural: str
+    kind: Resource
     names: frozenset[str] = frozenset()
     selectors: tuple[Selector, ...] = ()
     strategy: Strategy = Strategy.UPDATE
-
-    @property
-    def resource(self) -> str:
-        """The full name of the kind."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +124,9 @@ class TemplateSource:
     """One item of `spec.templates`: a manifest that is a source itself."""
 
     name: str
-    group: str
-    plural: str
+    kind: Resource
     object: Json
     strategy: Strategy = Strategy.UPDATE
-
-    @property
-    def resource(self) -> str:
-        """The full name of the kind."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +207,14 @@ class Placement:
         return f"{self.namespace}/{self.name}"
 
     @property
-    def kinds(self) -> list[str]:
+    def named(self) -> list[Resource]:
         """The kinds that it names, in its order."""
-        named = [*(each.resource for each in self.entries), *(each.resource for each in self.templates)]
-        return list(dict.fromkeys(named))
+        return list(dict.fromkeys([*(each.kind for each in self.entries), *(each.kind for each in self.templates)]))
+
+    @property
+    def kinds(self) -> list[str]:
+        """Their full names."""
+        return [each.full_name for each in self.named]
 
     @property
     def orders(self) -> "Placement":
