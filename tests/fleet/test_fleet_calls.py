@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.core.model import Key
-from crsyncer.core.requests.calls import JSON
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.fleet_calls import DECISIONS
 from crsyncer.fleet.domain.values import PLACEMENT_FINALIZER, Rendering
@@ -52,20 +51,11 @@ def test_F5_2_a_release_goes_only_as_it_was_read():
     ]
 
 
-@pytest.mark.parametrize(
-    ("status", "written"),
-    [({"a": 1}, {"op": "add", "path": "/status", "value": {"a": 1}}), (None, {"op": "remove", "path": "/status"})],
-)
-def test_a_status_lands_on_the_object_of_that_uid_only(status, written):
-    call = fleet_calls.put_status("/p", "u", status)
+def test_a_status_lands_on_the_object_of_that_uid_only():
+    call = fleet_calls.put_status("/p", "u", {"a": 1})
     assert call.path == "/p/status"
+    written = {"op": "add", "path": "/status", "value": {"a": 1}}
     assert call.body == [{"op": "test", "path": "/metadata/uid", "value": "u"}, written]
-
-
-def test_the_status_of_a_placement_is_written_beside_it():
-    call = fleet_calls.put_placement_status(placement(), {})
-    prefix = "/apis/fleet.crsyncer.cloudrobotics.com/v1alpha1/namespaces/site"
-    assert call.path == f"{prefix}/robotplacements/all/status"
 
 
 def test_own_objects_are_made_replaced_and_deleted_as_they_were_seen():
@@ -75,7 +65,7 @@ def test_own_objects_are_made_replaced_and_deleted_as_they_were_seen():
     put = fleet_calls.put_own(DECISIONS, body, uid="u", resource_version="7")
     assert put.method == "PUT"
     assert put.body["metadata"] == {"namespace": "site", "name": "all-0", "uid": "u", "resourceVersion": "7"}
-    gone = fleet_calls.delete_own(DECISIONS, Key("site", "all-0"), uid="u", resource_version="7")
+    gone = fleet_calls.delete(fleet_calls.item(DECISIONS, Key("site", "all-0")), "u", "7")
     assert gone.path == put.path
     assert gone.body["preconditions"] == {"uid": "u", "resourceVersion": "7"}
 
@@ -83,10 +73,3 @@ def test_own_objects_are_made_replaced_and_deleted_as_they_were_seen():
 def test_a_revision_is_asked_for_without_objects():
     call = fleet_calls.revision(DECISIONS)
     assert dict(call.query)["limit"] == "1"
-
-
-def test_F6_2_the_status_of_a_source_is_patched_and_answered_in_full():
-    test = {"op": "test", "path": "/metadata/uid", "value": "u"}
-    call = fleet_calls.patch_status(KIND, Key("site", "dock"), [test, {"op": "remove", "path": "/status"}])
-    assert call.path == "/apis/lab.example.com/v1/namespaces/site/goals/dock/status"
-    assert (call.method, call.body[0], call.accept) == ("PATCH", test, JSON)

@@ -49,8 +49,7 @@ class OwnObjects:
         """Delete an object as it was seen; the watch shows that it is gone. Raises SyncError."""
         uid, version = self._versions.get(key, ("", ""))
         if uid:
-            call = fleet_calls.delete_own(collection, key, uid=uid, resource_version=version)
-            await self.send(collection.resource, call)
+            await self.send(collection.resource, fleet_calls.delete(fleet_calls.item(collection, key), uid, version))
 
     async def send(self, resource: str, call: Call) -> Json:
         """Send a write; the body of the answer. Raises SyncError."""

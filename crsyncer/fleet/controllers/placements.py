@@ -361,7 +361,8 @@ class Placements:
         )
         status = {**placement.status, **status}
         if status != placement.status and self._is_time(placement, desk, ""):
-            await self._own.send(PLACEMENTS.resource, fleet_calls.put_placement_status(placement, status))
+            path = fleet_calls.item(PLACEMENTS, Key(placement.namespace, placement.name))
+            await self._own.send(PLACEMENTS.resource, fleet_calls.put_status(path, placement.uid, status))
 
     async def _finish(self, placement: Placement, unlisted: list[str]) -> None:
         """Let a terminating placement go when no replica bears its uid any more (F5.3)."""

@@ -270,7 +270,8 @@ class StatusReturn:
                 self._read_soon(key)
             case Patch(operations):
                 kind = self._state.fleet.index.kinds[source.resource]
-                call = fleet_calls.patch_status(kind, Key(source.namespace, source.name), operations)
+                path = fleet_calls.item(objects_of(kind), Key(source.namespace, source.name))
+                call = fleet_calls.patch(f"{path}/status", list(operations))  # the answer says what is left of it
                 try:
                     raw = await self._own.send(f"{source.resource}/status", call)
                 except Never as error:

@@ -1,6 +1,5 @@
 """The requests of the fleet controller, as values: each write is guarded by uid and resourceVersion (F3.3)."""
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crsyncer.core.content.annotations import OURS
@@ -103,20 +102,13 @@ def remove_release(collection: Collection, key: Key, *, uid: str, release: str) 
     return patch(item(collection, key), operations, accept=PARTIAL)
 
 
-def put_placement_status(placement: Placement, status: Json) -> Call:
-    """Write the status of a placement; the uid is tested, so it never lands on another one of the name."""
-    return put_status(item(PLACEMENTS, Key(placement.namespace, placement.name)), placement.uid, status)
-
-
-def put_status(path: str, uid: str, status: Json | None) -> Call:
-    """Write the status of an object of this path and uid, or (None) remove it."""
-    write = {"op": "remove", "path": "/status"} if status is None else {"op": "add", "path": "/status", "value": status}
-    return patch(f"{path}/status", [{"op": "test", "path": "/metadata/uid", "value": uid}, write], accept=PARTIAL)
-
-
-def patch_status(kind: PlacedKind, key: Key, operations: Iterable[Mapping[str, Any]]) -> Call:
-    """Change the status of a source; the first operation tests its uid. The answer says what is left of it (F6.2)."""
-    return patch(f"{item(objects_of(kind), key)}/status", list(operations))
+def put_status(path: str, uid: str, status: Json) -> Call:
+    """Write the status of an object; the uid is tested, so it never lands on another one of the path."""
+    test, write = (
+        {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "add", "path": "/status", "value": status},
+    )
+    return patch(f"{path}/status", [test, write], accept=PARTIAL)
 
 
 def annotation_operations(metadata: Json, name: str, value: str | None) -> tuple[Json, ...]:
@@ -138,11 +130,6 @@ def put_own(collection: Collection, body: Json, *, uid: str = "", resource_versi
         return create(place.path, body, accept=PARTIAL)
     guarded = body | {"metadata": body["metadata"] | {"uid": uid, "resourceVersion": resource_version}}
     return Call("update", "PUT", item(collection, key), body=guarded, accept=PARTIAL, timeout=WRITE_SECONDS)
-
-
-def delete_own(collection: Collection, key: Key, *, uid: str, resource_version: str) -> Call:
-    """Delete an object of the controller's own as it was seen."""
-    return delete(item(collection, key), uid, resource_version)
 
 
 def _patch_placement(placement: Placement, operations: list[Json]) -> Call:
