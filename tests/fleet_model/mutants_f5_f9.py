@@ -37,7 +37,7 @@ MUTANTS = (
            "None if self._fleet.index.robots else Why.NO_ROBOTS", "None",
            noticed_by="F5_2_without_robots_nothing_goes_not_even_by_an_edit"),
     Mutant("what went with a CRD goes", Losses._blind,
-           "kind.verdict is Verdict.NOT_SERVED or _needed(key) & self._fleet.dead", "False",
+           "kind.verdict is Verdict.NOT_SERVED or needed(key) & self._fleet.dead", "False",
            noticed_by="F5_2_deleting_our_own_crds_removes_nothing"),
     Mutant("a restore is not noticed", Inputs._rewound,
            "how is not Rewind.REBOOTED", "False",

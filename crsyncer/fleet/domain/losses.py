@@ -145,7 +145,7 @@ class Losses:
         else:
             self._alive.pop(name, None)
             for key in self._lost.keys() - self._released:
-                if name in _needed(key):
+                if name in needed(key):
                     self._held[key] = Why.NOT_SERVED
 
     def restored(self, *, is_restored: bool, shard: str = ROOT) -> None:
@@ -214,7 +214,7 @@ class Losses:
 
     def unproven(self, key: ReplicaKey) -> set[str]:
         """The inputs and the kind that must be seen alive before a lost replica goes (S5.5a)."""
-        return {str(name) for name in _needed(key) if self._alive.get(name, -1.0) < self._lost[key].since}
+        return {str(name) for name in needed(key) if self._alive.get(name, -1.0) < self._lost[key].since}
 
     def held(self, key: ReplicaKey) -> Why | None:
         """Why the removal of a lost replica is held; None: it is not; a kind that is not placeable keeps it (F2.3)."""
@@ -278,7 +278,7 @@ class Losses:
         if self._restored & {ROOT, key.shard}:
             return Why.RESTORED
         kind = self._fleet.index.kinds[key.kind]
-        if kind.verdict is Verdict.NOT_SERVED or _needed(key) & self._fleet.dead:
+        if kind.verdict is Verdict.NOT_SERVED or needed(key) & self._fleet.dead:
             return Why.NOT_SERVED
         return None if self._fleet.index.robots else Why.NO_ROBOTS
 
@@ -340,7 +340,7 @@ class Losses:
         return is_last or is_empty or is_mass(lost, size + lost, share=_SHARE)
 
 
-def _needed(key: ReplicaKey) -> Set[str]:
+def needed(key: ReplicaKey) -> Set[str]:
     """The inputs and kinds of which the absence of anything may be the reason that nobody wants a replica."""
     return {Input.ROBOTS, Input.PLACEMENTS, key.resource, key.kind}
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.fleet import Fleet
-from crsyncer.fleet.domain.losses import ROBOT_SECONDS, Losses
+from crsyncer.fleet.domain.losses import ROBOT_SECONDS, Losses, needed
 from crsyncer.fleet.domain.replica_plan import Removal, name_taken
 from crsyncer.fleet.domain.shown.turns import BLOCKED, Turns
 from crsyncer.fleet.domain.values import (
@@ -20,11 +19,9 @@ from crsyncer.fleet.domain.values import (
     Delete,
     Nothing,
     Patch,
-    Placement,
     Reason,
     ReplicaKey,
     ReplicaPlan,
-    Row,
     Wait,
 )
 
@@ -47,22 +44,12 @@ def planned(fleet: Fleet, losses: Losses, key: ReplicaKey, *, now: float) -> Pla
     The losses are those of the plan alone: they are told that every kind is seen to be served later.
     """
     later = now + ROBOT_SECONDS
-    for name in {Input.ROBOTS, Input.PLACEMENTS, key.resource, key.kind} - fleet.dead:
+    for name in needed(key) - fleet.dead:
         losses.served(name, is_served=True, now=later)
     removal = losses.removal(key, later)
     is_held = removal is Removal.HELD
     plan = fleet.decide(key, fleet.wanted(key), removal=losses.manner(key) if is_held else removal)
     return Planned(plan, is_held=is_held)
-
-
-def _marked(fleet: Fleet, row: Row | None) -> Placement | None:
-    """The placement whose mark a replica bears."""
-    return None if row is None else fleet.index.placement(row.marks.placement)
-
-
-def taken_places(fleet: Fleet) -> set[Place]:
-    """Where every replica is: kind at its API server, namespace, name. None of another source can be there (F3.7)."""
-    return {(key.kind, row.namespace, row.name) for key, row in fleet.rows.items()}
 
 
 def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float, turns: Turns) -> Json:
@@ -72,7 +59,7 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
     """
     writes: list[Json] = []
     blocked: list[Json] = []
-    taken = taken_places(fleet)
+    taken = {(key.kind, row.namespace, row.name) for key, row in fleet.rows.items()}  # no other can be there (F3.7)
     found = [(key, planned(fleet, losses, key, now=now)) for key in sorted(keys)]
     for key, each in found:
         if isinstance(each.plan, Delete) and not each.is_held:
@@ -83,9 +70,10 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
             what = _created(fleet, key, what, taken)
         if isinstance(what, (Create, Patch)) and (refusal := turns.refusal(key)) is not None:
             what = Blocked(Reason(refusal[0]), refusal[1])
+        if isinstance(what, (Nothing, Wait)):
+            continue
+        source, placement, namespace, name = _names(fleet, key)
         match what:
-            case Nothing() | Wait():
-                continue
             case Create():
                 wanted = fleet.wanted(key)
                 verb = "update" if wanted is not None and fleet.is_handed_over(wanted) else "create"
@@ -94,14 +82,12 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
             case Delete():
                 verb = "delete"
             case Blocked(reason, message):
-                source, _, _, _ = _names(fleet, key)
                 blocked.append(
                     {"robot": key.robot or None, "source": source, "reason": str(reason), "message": message}
                 )
                 continue
             case _:
                 assert_never(what)
-        source, placement, namespace, name = _names(fleet, key)
         when = "held" if each.is_held else turns.of(key)
         if when == BLOCKED:
             continue  # the robot's errors are listed
@@ -113,8 +99,10 @@ def plan(fleet: Fleet, losses: Losses, keys: Iterable[ReplicaKey], *, now: float
                 "namespace": namespace,
                 "name": name,
                 "robot": key.robot or None,
+                "source": source,
+                "placement": placement,
+                "when": when,
             }
-            | {"source": source, "placement": placement, "when": when}
         )
     counted = Counter(each["verb"] for each in writes)
     return {
@@ -131,13 +119,12 @@ def _names(fleet: Fleet, key: ReplicaKey) -> tuple[str, str | None, str, str]:
     if wanted is not None:
         return wanted.source.text, wanted.placement.text, wanted.namespace, wanted.name
     row = fleet.rows[key]
-    placement = _marked(fleet, row)
+    placement = fleet.index.placement(row.marks.placement)
     return row.marks.source, None if placement is None else placement.text, row.namespace, row.name
 
 
 def _place(fleet: Fleet, key: ReplicaKey) -> Place:
-    _, _, namespace, name = _names(fleet, key)
-    return key.kind, namespace, name
+    return (key.kind, *_names(fleet, key)[2:])
 
 
 def _created(fleet: Fleet, key: ReplicaKey, create: Create, taken: set[Place]) -> Create | Blocked:
