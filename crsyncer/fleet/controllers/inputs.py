@@ -31,6 +31,7 @@ from crsyncer.fleet.domain.fleet_calls import (
     revision,
 )
 from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS
 from crsyncer.fleet.domain.transport.keys import ROOT, at, on_shard
 from crsyncer.fleet.domain.transport.transports import watch
 from crsyncer.fleet.domain.values import PlacedKind, Verdict
@@ -42,11 +43,13 @@ from crsyncer.runtime.object_informer import ObjectInformer
 
 log = logging.getLogger(__name__)
 
-_OWN: Mapping[Input, Collection] = {
+_OWN: Mapping[str, Collection] = {
     Input.PLACEMENTS: PLACEMENTS,
     Input.DECISIONS: DECISIONS,
     Input.STRIPS: STRIPS,
     Input.PROPERTIES: PROPERTIES,
+    STATUS_COLLECTORS: COLLECTORS,
+    COMBINED_STATUSES: COMBINED,
 }
 _PAGE = 500
 
@@ -97,24 +100,19 @@ class Inputs:
             )
             self._watch("CRDs", CRD_COLLECTION, crds, page=CRD_PAGE)
             policies = Handlers(
-                lambda _, raw: self.kinds.policy_shown(raw), lambda key: self.kinds.policy_gone(key.name), _pass
+                lambda _, raw: self.kinds.policy_shown(raw), lambda key: self.kinds.policy_gone(key.name), lambda: None
             )
             self._watch("SyncPolicies", SYNC_POLICIES, policies)
             self._watch(REPORTS, SYNC_STATES, self.intake.reports(self.shard))
             self._watch("RobotObjectStatuses", OBJECT_STATUSES, self.intake.object_statuses(self.shard))
             if self.shard == ROOT:
-                self._watch_own()
+                handlers = self.intake.inputs()
+                for name, collection in _OWN.items():
+                    self._watch(name, collection, handlers[name])
             else:
                 tasks.create_task(self._follow_connection())
             tasks.create_task(self.kinds.run())
             tasks.create_task(self.intake.liveness[self.shard].run())
-
-    def _watch_own(self) -> None:
-        handlers = self.intake.inputs()
-        for name, collection in _OWN.items():
-            self._watch(name, collection, handlers[name])
-        self._watch("StatusCollectors", COLLECTORS, self.intake.collectors())
-        self._watch("CombinedStatuses", COMBINED, self.intake.combined())
 
     async def _follow_connection(self) -> None:
         """Tell when the shard is away, and when it is back, forever."""
@@ -154,17 +152,9 @@ class Inputs:
             for collection, informer in found
             if informer.cursor is not None and informer.cursor.is_finished
         ]
-        well = [collection for collection, informer in known if informer.listwatch.phase not in _NOT_SERVED]
+        well = [collection for collection, informer in known if informer.listwatch.phase not in _REFUSED]
         lists = map(revision, well or [collection for collection, _ in known])
         return [*islice(lists, _PROBED), calls.VERSION]
-
-    def phases(self) -> dict[str, tuple[Phase, str]]:
-        """What each list-watch does, and why it does not watch."""
-        return {
-            name: (each.informer.listwatch.phase, each.informer.listwatch.message)
-            for name, each in self._watched.items()
-            if each.informer is not None
-        }
 
     def _placements_changed(self) -> None:
         """Kinds that placements name are looked for, also where they have no CRD, and watched."""
@@ -318,11 +308,6 @@ class Inputs:
             self._tell()
 
 
-_NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
 _PROBED = 3
 """How many lists a probe asks for: what cannot be listed at the moment does not matter then."""
 _REFUSED = (Phase.MISSING, Phase.FORBIDDEN)
-
-
-def _pass() -> None:
-    """Nothing follows from it."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from crsyncer.core.content.object_content import key_of
@@ -13,6 +14,7 @@ from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import OBJECT_STATUSES, STRIPS
+from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import PlacedKind
 
@@ -72,34 +74,20 @@ class Intake:
         self._judge_strips()
         self._replicas.proven()
 
-    def inputs(self) -> Mapping[Input, Handlers]:
-        """What is done about each input."""
-        fleet = self._state.fleet
-        return {
-            Input.ROBOTS: Handlers(
-                self._robot_shown,
-                lambda key: self.take(fleet.robot_gone(key.name)),
-                lambda: self._input_listed(Input.ROBOTS),
-            ),
-            Input.PROPERTIES: Handlers(
-                self._properties_shown,
-                self._properties_gone,
-                lambda: self._input_listed(Input.PROPERTIES),
-            ),
-            Input.PLACEMENTS: Handlers(
-                self._placement_shown,
-                self._placement_gone,
-                lambda: self._input_listed(Input.PLACEMENTS),
-            ),
-            Input.DECISIONS: Handlers(
-                self._placements.decision_shown,
-                self._placements.decision_gone,
-                lambda: self._input_listed(Input.DECISIONS),
-            ),
-            Input.STRIPS: Handlers(
-                self._strip_shown,
-                self._strip_gone,
-                lambda: self._input_listed(Input.STRIPS),
+    def inputs(self) -> Mapping[str, Handlers]:
+        """What is done about each input, StatusCollectors and CombinedStatuses."""
+        returned = self._returned
+        found: dict[Input, tuple[Shown, Gone]] = {
+            Input.ROBOTS: (self._robot_shown, lambda key: self.take(self._state.fleet.robot_gone(key.name))),
+            Input.PROPERTIES: (self._properties_shown, self._properties_gone),
+            Input.PLACEMENTS: (self._placement_shown, self._placement_gone),
+            Input.DECISIONS: (self._placements.decision_shown, self._placements.decision_gone),
+            Input.STRIPS: (self._strip_shown, self._strip_gone),
+        }
+        return {name: Handlers(*each, partial(self._input_listed, name)) for name, each in found.items()} | {
+            STATUS_COLLECTORS: Handlers(returned.collector_shown, returned.collector_gone, returned.collectors_listed),
+            COMBINED_STATUSES: Handlers(
+                returned.combined_shown, returned.combined_gone, partial(returned.listed, COMBINED_STATUSES)
             ),
         }
 
@@ -125,16 +113,6 @@ class Intake:
             lambda key: self.take(statuses.gone(key, shard=shard)),
             listed,
         )
-
-    def collectors(self) -> Handlers:
-        """What is done about StatusCollectors."""
-        returned = self._returned
-        return Handlers(returned.collector_shown, returned.collector_gone, returned.collectors_listed)
-
-    def combined(self) -> Handlers:
-        """What is done about CombinedStatuses."""
-        returned = self._returned
-        return Handlers(returned.combined_shown, returned.combined_gone, returned.combined_listed)
 
     def objects(self, kind: PlacedKind) -> Handlers:
         """What is done about the objects of a kind that is listed from the beginning."""

@@ -16,7 +16,6 @@ from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, STRIPS, objects_of
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.returned.combined_objects import (
-    COMBINED_STATUSES,
     STATUS_COLLECTORS,
     CombinedObjects,
     Drop,
@@ -157,10 +156,6 @@ class StatusReturn:
     def rewound(self) -> None:
         """The cloud was restored or is another one: the CombinedStatuses that it shows count, however old they are."""
         self._own.rewound()
-
-    def combined_listed(self) -> None:
-        """CombinedStatuses are listed."""
-        self.listed(COMBINED_STATUSES)
 
     def listed(self, name: str) -> None:
         """An input, a kind or the like is listed."""
