@@ -13,6 +13,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.fleet.domain.rollout.reports import Report, Reports
+from crsyncer.fleet.domain.shown.fleet_facts import FleetReports, Reported
 
 ONLINE, OFFLINE, UNREPORTED = Report.ONLINE, Report.OFFLINE, Report.UNREPORTED
 T = 1_790_000_000.0
@@ -78,6 +79,17 @@ def test_F9_1_only_a_report_whose_name_label_and_annotation_agree_counts(changes
     reports = seen(report(**changes))
     found = {reports.report(robot, T) for robot in ("r1", "r2")}
     assert found == ({ONLINE, UNREPORTED} if counts else {UNREPORTED})
+
+
+def test_F9_1_only_reports_on_the_robots_shard_count():
+    shards, now = {"root": seen(), "b": seen(report(applied={"uid": "x"}))}, {"root": T + 900, "b": T}
+    for shard, expected, of_placement in [
+        ("root", Reported(), (UNREPORTED, None)),
+        ("b", Reported(ONLINE, T), (ONLINE, "x")),
+        ("c", Reported(), (UNREPORTED, None)),
+    ]:
+        reports = FleetReports(shards, {"r1": shard}.__getitem__, now.__getitem__)
+        assert (reports.of("r1"), reports.of_placement("r1", "uid")) == (expected, of_placement)
 
 
 def test_F9_1_a_name_that_no_robot_can_have_counts_not():

@@ -124,7 +124,7 @@ async def _fleet(send: "Send", settings: "FleetSettings", shards: "Shards") -> l
     rights = own_rights(controller_namespace=settings.controller_namespace, robots=settings.robots)
     try:
         found = await load_fleet(send, settings, shards)
-        reports = await read_reports(send, settings, found.fleet.index.robots, shards, now=found.now)
+        reports, _ = await read_reports(send, settings, found.fleet.index.robots, shards, now=found.now)
         namespace = await send(Call("get", "GET", f"/api/v1/namespaces/{PROPERTIES_NAMESPACE}"))
     except SyncError as error:
         unread = Check("fleet", Mark.FAIL, f"it cannot be read: {error}", error.hint or "see above", Side.CLOUD)
@@ -140,7 +140,13 @@ async def _fleet(send: "Send", settings: "FleetSettings", shards: "Shards") -> l
     missing = _expressions()
     problems = {} if missing else {each.text: _problem(each) for each in placements}
     exists = namespace.status != 404
-    rest = judge_fleet(found, reports.all(), has_properties=exists, expressions=missing, problems=problems)
+    rest = judge_fleet(
+        found,
+        {name: reports.of(name) for name in index.robots},
+        has_properties=exists,
+        expressions=missing,
+        problems=problems,
+    )
     checks = [*await _rights(send, [*rights, *kind_rights(kinds)]), *rest, *judge_labels(index.robots.values(), shards)]
     seen = await asyncio.gather(*(_shard(each, kinds) for each in shards.values()))
     for shard, each in zip(shards, seen, strict=True):

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import FleetSettings
@@ -18,8 +17,8 @@ from crsyncer.fleet.domain import lease
 from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS, STRIPS, SYNC_STATES
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import decision_of
-from crsyncer.fleet.domain.rollout.reports import Report, Reports
-from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, Leader, Reported, last_edit, leader_of
+from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts, FleetReports, Leader, last_edit, leader_of
 from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.fleet.domain.values import Robot
 
@@ -43,48 +42,29 @@ async def read_facts(send: "Send", settings: FleetSettings, shards: "Shards") ->
     placements = [raw async for raw in _objects(send, PLACEMENTS, dead)]
     decisions = [decision_of(raw) async for raw in _objects(send, DECISIONS, dead)]
     dead |= await dead_kinds(send, *(each for each in (place, PLACEMENTS, DECISIONS, STRIPS) if each is not None))
-    reports = await read_reports(send, settings, robots, shards, now=now)
+    reports, unread = await read_reports(send, settings, robots, shards, now=now)
     shown = [*map(placement_of, placements)]
     edits = {each.text: last_edit(raw) for each, raw in zip(shown, placements, strict=True)}
     return FleetFacts(
         placements=shown,
         robots=robots,
-        reports=reports.all(),
+        reports={name: reports.of(name) for name in robots},
         decisions=decisions,
         leader=await read_leader(send, settings),
         now=now,
         dead=dead,
         edited={name: when for name, when in edits.items() if when is not None},
-        unread=reports.unread,
+        unread=unread,
     )
-
-
-@dataclass(slots=True)
-class AllReports:
-    """What robots report, each on its own shard (F9.1)."""
-
-    robots: Mapping[str, Robot]
-    shards: dict[str, tuple[Reports, float]]
-    """By name: the reports of a shard that was read, and Unix time by its clock."""
-    unread: dict[str, str]
-    """Why those of others are not known, by shard; empty: it is not given."""
-
-    def all(self) -> dict[str, Reported]:
-        """What each robot reports, where its shard was read."""
-        known = {name: self.shards[each.shard] for name, each in self.robots.items() if each.shard in self.shards}
-        return {name: Reported(reports.report(name, now), reports.last(name)) for name, (reports, now) in known.items()}
-
-    def of_placement(self, robot: str, placement: str) -> tuple[Report, str | None]:
-        """What a robot reports for a placement's uid."""
-        known = self.robots.get(robot)
-        found = self.shards.get(ROOT if known is None else known.shard)
-        return (Report.UNREPORTED, None) if found is None else found[0].of_placement(robot, placement, found[1])
 
 
 async def read_reports(
     send: "Send", settings: FleetSettings, robots: Mapping[str, Robot], shards: "Shards", *, now: float
-) -> AllReports:
-    """The reports on all shards; nothing where RobotSyncState is not served. Raises SyncError for the root alone."""
+) -> tuple[FleetReports, dict[str, str]]:
+    """The reports on all shards, and why those of others are not known, by shard; empty: it is not given.
+
+    There are none where RobotSyncState is not served. Raises SyncError for the root alone.
+    """
 
     async def read(there: "Send | SyncError") -> tuple[Reports, float] | SyncError:
         if isinstance(there, SyncError):
@@ -95,19 +75,22 @@ async def read_reports(
         except SyncError as error:
             return error
 
-    found = AllReports(robots, {ROOT: (await _read_reports(send, settings, now), now)}, {})
-    found.unread |= {each.shard: "" for each in robots.values() if each.shard not in (ROOT, *shards)}
+    def shard_of(robot: str) -> str:
+        return robots[robot].shard if robot in robots else ROOT
+
+    reports, clocks = {ROOT: await _read_reports(send, settings, now)}, {ROOT: now}
+    unread = {each.shard: "" for each in robots.values() if each.shard not in (ROOT, *shards)}
     for name, answer in zip(shards, await asyncio.gather(*map(read, shards.values())), strict=True):
         if isinstance(answer, SyncError):
-            found.unread[name] = str(answer)
+            unread[name] = str(answer)
         else:
-            found.shards[name] = answer
-    return found
+            reports[name], clocks[name] = answer
+    return FleetReports(reports, shard_of, clocks.__getitem__), unread
 
 
 async def read_turns(send: "Send", found: "WholeFleet", shards: "Shards") -> Turns:
     """When each replica of a fleet is written, by the Decisions and the reports on all shards. Raises SyncError."""
-    reports = await read_reports(send, found.settings, found.fleet.index.robots, shards, now=found.now)
+    reports, _ = await read_reports(send, found.settings, found.fleet.index.robots, shards, now=found.now)
     return Turns(found.fleet, decisions=found.decisions, reports=reports.of_placement, now=found.now)
 
 

@@ -17,6 +17,7 @@ from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, 
 from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.resolution import all_listed
+from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
 from crsyncer.fleet.domain.shown.fleet_facts import Leader as LeaderFact
 from crsyncer.fleet.domain.transport.keys import ROOT
@@ -95,7 +96,7 @@ class FleetController:
             decisions=placements.decisions(),
             leader=LeaderFact(self.leader.holder, now if self.leader.leads else None, self._unlisted()),
             now=now,
-            reports=placements.reports.all(),
+            reports={name: placements.reports.robots.of(name) for name in fleet.index.robots},
             dead=sorted(fleet.dead),
             edited=placements.edited,
             away={name: each.error or str(each.state) for name, each in self.shards.items() if not each.up.is_set()},
@@ -141,7 +142,7 @@ class Leading:
             state,
             dispatcher=dispatcher,
             is_acked=self.placements.is_acked,
-            is_online=self.placements.reports.is_online,
+            is_online=lambda robot: self.placements.reports.robots.of(robot).report is Report.ONLINE,
             ready_changed=self.placements.total_changed,
             status_changed=lambda text: self.placements.touch([text]),
         )

@@ -88,7 +88,7 @@ class Placements:
         self._replicas, self._returned = replicas, returned
         self._shards = ReachableShards(self._state, reports=self.reports, liveness=liveness)
         self._tallies = Tallies(
-            self._state, seats=replicas.seats, reports=self.reports, shards=self._shards, returned=returned
+            self._state, seats=replicas.seats, reports=self.reports.robots, shards=self._shards, returned=returned
         )
 
     # Events

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from crsyncer.core.model import Json, Key
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain.fleet_calls import SYNC_STATES
-from crsyncer.fleet.domain.rollout.reports import Report, Reports
-from crsyncer.fleet.domain.shown.fleet_facts import Reported
+from crsyncer.fleet.domain.rollout.reports import Reports
+from crsyncer.fleet.domain.shown.fleet_facts import FleetReports
 from crsyncer.fleet.domain.transport.keys import ROOT, at
 from crsyncer.fleet.domain.values import Verdict
 
@@ -20,11 +20,9 @@ class RobotReports:
     def __init__(self, state: FleetState, *, changed: Callable[[str], None]) -> None:
         self._state = state
         self._changed = changed
-        self._reports = {
-            shard: Reports(robots_namespace=state.settings.robots_namespace) for shard in (ROOT, *state.shards)
-        }
-        """By shard: only those on the robot's shard count (F9.1)."""
-        self._nothing = Reports(robots_namespace=state.settings.robots_namespace)
+        place = state.settings.robots_namespace
+        self._reports = {shard: Reports(robots_namespace=place) for shard in (ROOT, *state.shards)}
+        self.robots = FleetReports(self._reports, state.fleet.index.shard_of, state.clock_of)
         self.listed: set[str] = set()
         """The shards of which they are listed."""
 
@@ -41,31 +39,6 @@ class RobotReports:
     def gone(self, key: Key, shard: str = ROOT) -> None:
         """A RobotSyncState is gone."""
         self._tell(self._reports[shard].gone(key.namespace, key.name, now=self._state.clock_of(shard)))
-
-    def _of(self, robot: str) -> tuple[Reports, float]:
-        """The reports of a robot's shard, and the time there; of a shard that nobody knows there are none."""
-        shard = self._state.fleet.index.shard_of(robot)
-        known = shard if shard in self._reports else ROOT
-        return self._reports.get(shard, self._nothing), self._state.clock_of(known)
-
-    def report(self, robot: str) -> Report:
-        """What is known of a robot's agent."""
-        reports, now = self._of(robot)
-        return reports.report(robot, now)
-
-    def is_online(self, robot: str) -> bool:
-        """Whether a robot reports (F9.4)."""
-        return self.report(robot) is Report.ONLINE
-
-    def of_placement(self, robot: str, placement: str) -> tuple[Report, str | None]:
-        """What a robot reports for a placement's uid (F9.6)."""
-        reports, now = self._of(robot)
-        return reports.of_placement(robot, placement, now)
-
-    def all(self) -> dict[str, Reported]:
-        """What is known of the agents of all robots."""
-        robots = self._state.fleet.index.robots
-        return {name: Reported(self.report(name), self._of(name)[0].last(name)) for name in robots}
 
     async def run(self) -> None:
         """Notice robots that go offline because time passes, forever."""

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.controllers.reachable_shards import ReachableShards
-from crsyncer.fleet.controllers.robot_reports import RobotReports
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.controllers.status_return import StatusReturn
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.rollout.robot_states import RobotTally
 from crsyncer.fleet.domain.seats import Seats
+from crsyncer.fleet.domain.shown.fleet_facts import FleetReports
 from crsyncer.fleet.domain.transport.keys import shard_unit
 from crsyncer.fleet.domain.transport.shards import unknown_shard
 from crsyncer.fleet.domain.values import Placement, Row
@@ -19,7 +19,7 @@ class Tallies:
     """Reads what the other controllers know."""
 
     def __init__(
-        self, state: FleetState, *, seats: Seats, reports: RobotReports, shards: ReachableShards, returned: StatusReturn
+        self, state: FleetState, *, seats: Seats, reports: FleetReports, shards: ReachableShards, returned: StatusReturn
     ) -> None:
         self._state = state
         self._seats = seats

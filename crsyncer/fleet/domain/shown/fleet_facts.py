@@ -1,6 +1,6 @@
 """What the documents of the fleet are made of, as a command reads it or the controller knows it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.lease import DURATION_SECONDS, UNLISTED, holder
 from crsyncer.fleet.domain.rollout.decisions import Decision
-from crsyncer.fleet.domain.rollout.reports import Report
+from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.values import Placement, Robot
 
 
@@ -33,6 +33,30 @@ class Reported:
     report: Report | None = Report.UNREPORTED
     """None: nobody has asked its shard."""
     last: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetReports:
+    """What robots report, each on its own shard (F9.1)."""
+
+    shards: Mapping[str, Reports]
+    """Those that can be read, by their names."""
+    shard_of: Callable[[str], str]
+    """The shard of a robot."""
+    now: Callable[[str], float]
+    """Unix time by the clock of a shard."""
+
+    def of(self, robot: str) -> Reported:
+        """What is known of a robot's agent."""
+        if (reports := self.shards.get(shard := self.shard_of(robot))) is None:
+            return Reported()
+        return Reported(reports.report(robot, self.now(shard)), reports.last(robot))
+
+    def of_placement(self, robot: str, placement: str) -> tuple[Report, str | None]:
+        """What a robot reports for a placement's uid (F9.6)."""
+        if (reports := self.shards.get(shard := self.shard_of(robot))) is None:
+            return Report.UNREPORTED, None
+        return reports.of_placement(robot, placement, self.now(shard))
 
 
 @dataclass(frozen=True, slots=True)
