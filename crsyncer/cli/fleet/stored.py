@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FAR_FUTURE = "9999-12-31T23:59:59Z"
 """The creationTimestamp of an object that is not stored yet: it is younger than everything."""
 _ABSENT: Json = {"metadata": {"uid": "", "creationTimestamp": FAR_FUTURE}}
-SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "finalizers")
+_SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "finalizers")
 """What of an object's metadata only the server sets."""
 
 
@@ -86,16 +86,19 @@ class Objects:
         if self.send is not None:
             found = {raw["metadata"]["name"]: raw async for raw in lister.objects(self.send, place)}
         for raw in given:
-            metadata = {**raw["metadata"]}
-            namespace, name = metadata.pop("namespace"), metadata["name"]
+            namespace, name = raw["metadata"]["namespace"], raw["metadata"]["name"]
             if place.namespace in ("", namespace) and place.name in ("", name):
-                stored = found.get(name, _ABSENT)["metadata"]
-                metadata |= {"namespace": place.namespace} if place.namespace else {}
-                found[name] = {
-                    **raw,
-                    "metadata": {**metadata, **{key: stored[key] for key in SERVERS if key in stored}},
-                }
+                found[name] = over(raw, found.get(name, _ABSENT), place)
         return [found[name] for name in sorted(found)]
+
+
+def over(raw: Json, stored: Json | None, place: Collection) -> Json:
+    """An object of the file with what only the server has of it."""
+    metadata = {**raw["metadata"], "namespace": place.namespace}
+    if not place.namespace:
+        del metadata["namespace"]
+    of_server = {} if stored is None else {key: each for key, each in stored["metadata"].items() if key in _SERVERS}
+    return {**raw, "metadata": metadata | of_server}
 
 
 async def robots_place(send: Send, settings: FleetSettings) -> Collection | None:

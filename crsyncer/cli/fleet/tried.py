@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from crsyncer.cli.fleet.given import group_of, is_crd, is_of, is_plural
 from crsyncer.cli.fleet.placed_kinds import PlacedKinds
-from crsyncer.cli.fleet.stored import FAR_FUTURE, SERVERS, robots_place
+from crsyncer.cli.fleet.stored import FAR_FUTURE, over, robots_place
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds, stored_placement
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
@@ -102,7 +101,7 @@ class _Trial:
         name = raw["metadata"]["name"]
         reply = await self.send(Call("get", "GET", f"{place.path}/{name}", sensitive=is_sensitive))
         old = reply.body if reply.status == 200 else None
-        new = _over(raw, old, place)
+        new = over(raw, old, place)
         method, path = ("POST", place.path) if old is None else ("PUT", f"{place.path}/{name}")
         verb = "create" if old is None else "update"
         tried = await self.send(Call(verb, method, path, _DRY_RUN, body=new, sensitive=is_sensitive))
@@ -120,15 +119,6 @@ class _Trial:
 def _is_robot(raw: Json, robots: Collection) -> bool:
     is_one = group_of(raw) == robots.group and is_plural(robots.plural, raw["kind"])
     return is_one and raw["metadata"]["namespace"] == robots.namespace
-
-
-def _over(raw: Json, old: Json | None, place: Collection) -> Json:
-    """An object of the file with what only the server has of it."""
-    metadata = {**raw["metadata"], "namespace": place.namespace}
-    if not place.namespace:
-        del metadata["namespace"]
-    stored: dict[str, Any] = {} if old is None else old["metadata"]
-    return {**raw, "metadata": {**metadata, **{key: stored[key] for key in SERVERS if key in stored}}}
 
 
 def _unstored(raw: Json) -> Json:

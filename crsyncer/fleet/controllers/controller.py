@@ -77,7 +77,7 @@ class FleetController:
             probe_calls=lambda: self._probe_calls(shard),
             crds=dict,
             clock=self._clock,
-            gate=self._gate,
+            gate=lambda call: self.leader.check(call),
         )
 
     def unready(self) -> str | None:
@@ -111,9 +111,6 @@ class FleetController:
 
     def _server_clock(self) -> float:
         return self._clock() + (self._cluster.clock_offset or 0.0)
-
-    def _gate(self, call: Call) -> None:
-        self.leader.check(call)
 
     def _probe_calls(self, shard: str) -> Sequence[Call]:
         return [calls.VERSION] if self.leading is None else self.leading.inputs[shard].probes()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from crsyncer.core.model import Key
 from crsyncer.errors import Conflict, Never, NotAllowed, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
-from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, is_refusal
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN, decide_mark, left_marks
 from crsyncer.fleet.domain.transport.transports import apply
@@ -76,7 +76,7 @@ class SourceMarks:
         except Conflict:
             return  # it has changed, which the watch shows
         except (Never, NotAllowed, Unsure) as error:
-            is_answered = isinstance(error, Never) or (isinstance(error, NotAllowed) and error.status != 401)
+            is_answered = is_refusal(error)
             said = "the server refuses the mark" if kind.sensitive else str(error)
             fault = Fault("", key.text, Reason.REFUSED, f"{UNWRITTEN}: {said}")
             self._refused[key] = _Refusal(placement.uid, fault)

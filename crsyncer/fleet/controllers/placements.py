@@ -86,10 +86,8 @@ class Placements:
     def attach(self, replicas: Replicas, liveness: Mapping[str, Liveness], returned: StatusReturn) -> None:
         """Tell of the controllers beside this one."""
         self._replicas, self._returned = replicas, returned
-        self._shards = ReachableShards(self._state, reports=self.reports, liveness=liveness)
-        self._tallies = Tallies(
-            self._state, seats=replicas.seats, reports=self.reports.robots, shards=self._shards, returned=returned
-        )
+        self._shards = ReachableShards(self._state, self.reports, liveness)
+        self._tallies = Tallies(self._state, replicas.seats, self.reports.robots, self._shards, returned)
 
     # Events
 

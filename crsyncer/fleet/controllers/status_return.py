@@ -2,15 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import assert_never
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
+from crsyncer.errors import Never, NotLeading, SyncError, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
-from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work, is_refusal
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, STRIPS, objects_of
@@ -217,18 +216,12 @@ class StatusReturn:
         except NotLeading:
             return
         except SyncError as error:
-            self._failed(job, error)
+            if is_refusal(error):
+                self._dispatcher.later(job, REFUSED_SECONDS)
+            else:
+                self._dispatcher.back_off(job)
             return
         self._dispatcher.succeeded(job)
-
-    def _failed(self, job: Job[Work], error: SyncError) -> None:
-        is_refused = isinstance(error, Never) or (
-            isinstance(error, NotAllowed) and error.status != HTTPStatus.UNAUTHORIZED
-        )
-        if is_refused:
-            self._dispatcher.later(job, REFUSED_SECONDS)
-        else:
-            self._dispatcher.back_off(job)
 
     def _is_time(self, job: Job[Work], what: Key | str) -> bool:
         """Whether an object may be written again; if not, the job comes back."""

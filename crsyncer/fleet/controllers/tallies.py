@@ -1,6 +1,7 @@
 """Adds up what is known of one robot of a placement: its replicas, its report, and what it returns (F6.4, F9)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.fleet.controllers.reachable_shards import ReachableShards
@@ -15,31 +16,29 @@ from crsyncer.fleet.domain.transport.shards import unknown_shard
 from crsyncer.fleet.domain.values import Placement, Row
 
 
+@dataclass(frozen=True, slots=True)
 class Tallies:
     """Reads what the other controllers know."""
 
-    def __init__(
-        self, state: FleetState, *, seats: Seats, reports: FleetReports, shards: ReachableShards, returned: StatusReturn
-    ) -> None:
-        self._state = state
-        self._seats = seats
-        self._reports = reports
-        self._shards = shards
-        self._returned = returned
+    state: FleetState
+    seats: Seats
+    reports: FleetReports
+    shards: ReachableShards
+    returned: StatusReturn
 
     def rows_of(self, placement: Placement, robot: str) -> Iterator[Row]:
         """The replicas of a robot that bear a placement's uid, terminating ones aside."""
-        rows = (self._state.fleet.rows[key] for key in self._state.fleet.rows_by_robot.get(robot, ()))
+        rows = (self.state.fleet.rows[key] for key in self.state.fleet.rows_by_robot.get(robot, ()))
         return (row for row in rows if row.marks.placement == placement.uid and not row.terminating)
 
     def tally(self, placement: Placement, robot: str) -> RobotTally:
         """What is counted for a robot now. One that shares the sources counts as unreported (F10.3)."""
-        fleet, shard = self._state.fleet, self._state.fleet.index.shard_of(robot)
+        fleet, shard = self.state.fleet, self.state.fleet.index.shard_of(robot)
         unit = shard_unit(shard) if placement.shared else robot
         is_lost = placement.shared and shard not in fleet.shards
-        total = self._seats.total(placement.text, unit)
+        total = self.seats.total(placement.text, unit)
         pairs = ((row.uid, row.marks.number) for row in self.rows_of(placement, robot))
-        report, applied = self._reports.of_placement(robot, placement.uid)
+        report, applied = self.reports.of_placement(robot, placement.uid)
         return RobotTally(
             replicas=len(fleet.index.sources_of(placement.text)) if placement.shared else total.replicas,
             due=total.due,
@@ -48,9 +47,9 @@ class Tallies:
             stamp=total.stamp,
             acked=applied is not None and applied == applied_digest(pairs),
             report=Report.UNREPORTED if placement.shared else report,
-            ready=self._returned.evaluations.ready(placement.text, robot),
+            ready=self.returned.evaluations.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
             message=unknown_shard(shard, fleet.shards) if is_lost else total.message,
-            away=self._shards.is_closed(robot, placement),
-            unheard=not self._shards.is_heard(robot),
+            away=self.shards.is_closed(robot, placement),
+            unheard=not self.shards.is_heard(robot),
         )

@@ -169,19 +169,16 @@ class Index:
     def selecting(self, key: ReplicaKey) -> list[Placement]:
         """The placements that select a replica's source, its robot and its target, where it is on the robot's shard."""
         source = self._ids.get(key.source_id)
-        if source is None or source.resource != key.resource:
+        is_elsewhere = bool(key.robot) and key.shard != self.shard_of(key.robot)
+        if source is None or source.resource != key.resource or is_elsewhere:
             return []
         found = (self.placements[text] for text in self._placements_of[source])
         return [
             each
             for each in found
             if self._target(source, each) is key.target
-            and (self._is_robots(key, each) if key.robot else key.shard in self._shards())
+            and (key.robot in self._robots_of[each.text] if key.robot else key.shard in self._shards())
         ]
-
-    def _is_robots(self, key: ReplicaKey, placement: Placement) -> bool:
-        """Whether a placement selects the robot of a replica, and it is on the robot's shard."""
-        return key.robot in self._robots_of[placement.text] and self.robots[key.robot].shard == key.shard
 
     def governor(self, key: ReplicaKey) -> tuple[Placement, SourceKey] | None:
         """The placement that governs a replica, and the source; None: nobody wants it (F2.4)."""

@@ -60,13 +60,9 @@ def _combined(collector: Collector, rows: Iterable[Row]) -> list[tuple[Cell, ...
     if not groups and not collector.cells:
         return [tuple(cell_of(_EMPTY[each]) for each in collector.aggregates)]
     return [
-        (*group, *map(_aggregated, collector.aggregates, zip(*numbers, strict=True)))
+        (*group, *map(cell_of, map(aggregated, collector.aggregates, zip(*numbers, strict=True))))
         for group, numbers in groups.items()
     ]
-
-
-def _aggregated(aggregate: Aggregate, numbers: Sequence[Number]) -> Cell:
-    return cell_of(aggregated(aggregate, numbers))
 
 
 def aggregated(aggregate: Aggregate, numbers: Sequence[Number]) -> Number:

@@ -351,10 +351,7 @@ class Evaluations:
         return self._expressions().bind(values, VARIABLES)
 
 
-def combined_key(text: str, uid: str, identity: str) -> Key:
-    """Namespace and name of the CombinedStatus of a placement (its name and uid) and a source (its SOURCEID)."""
-    return Key(text.partition("/")[0], f"{identity}.{uid}")
-
-
 def _objects(text: str, found: Outcomes, identities: Iterable[str]) -> list[Key]:
-    return [combined_key(text, found.uid, each) for each in identities] if found.names else []
+    """The CombinedStatuses of a placement and these sources (their SOURCEIDs)."""
+    namespace = text.partition("/")[0]
+    return [Key(namespace, f"{each}.{found.uid}") for each in identities] if found.names else []
