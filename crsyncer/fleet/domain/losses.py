@@ -55,13 +55,16 @@ Scope = tuple[Why, str]
 """All Robots (""), the robots of a placement (its uid), or the sources of a kind (its name)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Loss:
     """A replica that nobody wants any more."""
 
     since: float
     edited: bool
     """A placement was edited or deleted."""
+    held: Why | None = None
+    """Why it stays held until it is back, or released."""
+    released: bool = False
 
 
 class Losses:
@@ -74,9 +77,6 @@ class Losses:
         """By scope: what was lost, and when, the latest last."""
         self._mass: set[Scope] = set()
         """The scopes that lost too much within a minute."""
-        self._held: dict[ReplicaKey, Why] = {}
-        """What stays held until it is back, or released."""
-        self._released: set[ReplicaKey] = set()
         self._alive: dict[str, float] = {}
         """When an input or kind was last seen to be served."""
         self._started: set[str] = set()
@@ -104,14 +104,14 @@ class Losses:
         for key in found:
             placement = self._placement(key)
             shown = None if placement is None else _shown(placement)
-            if shown is not None and (shown not in _MASS or key not in self._held):
-                self._held[key] = shown
+            if shown is not None and (shown not in _MASS or self._lost[key].held is None):
+                self._lost[key].held = shown
 
     def unlisted(self, resource: str) -> None:
         """A kind is about to be listed from the beginning: what is missing counts from when that is done."""
         self._started.discard(resource)
         for key in [key for key in self._lost if key.kind == resource]:
-            self._forget(key)
+            del self._lost[key]
 
     def changed(self, change: Change, now: float, *, listed: str = "") -> None:
         """Take up what follows from an event; `listed`: the kind of which a list has just ended.
@@ -128,11 +128,9 @@ class Losses:
             if key.kind not in self._started:
                 continue
             if not self._is_lost(key):
-                self._forget(key)
+                self._lost.pop(key, None)
             elif key not in self._lost:
-                self._lost[key] = Loss(now, edited=key in change.edited)
-                if (why := self._blind(key)) is not None:
-                    self._held[key] = why
+                self._lost[key] = Loss(now, edited=key in change.edited, held=self._blind(key))
         for scope in dict.fromkeys(scope for scope, _ in units):
             self._judge(scope, now, is_list=False, names=[name for other, name in units if other == scope])
         if listed:
@@ -144,9 +142,9 @@ class Losses:
             self._alive[name] = now
         else:
             self._alive.pop(name, None)
-            for key in self._lost.keys() - self._released:
+            for key, loss in self._lost.items():
                 if name in needed(key):
-                    self._held[key] = Why.NOT_SERVED
+                    loss.held = Why.NOT_SERVED
 
     def restored(self, *, is_restored: bool, shard: str = ROOT) -> None:
         """A shard was restored or is another one: what is missing there until all is listed again is held.
@@ -155,9 +153,9 @@ class Losses:
         """
         self._restored = self._restored | {shard} if is_restored else self._restored - {shard}
         if is_restored:
-            for key in self._lost.keys() - self._released:
+            for key, loss in self._lost.items():
                 if shard in (key.shard, ROOT):
-                    self._held[key] = Why.RESTORED
+                    loss.held = Why.RESTORED
 
     def lost(self, *, of: str = "") -> set[ReplicaKey]:
         """The replicas that were lost: those of a placement (its uid), or all."""
@@ -184,7 +182,7 @@ class Losses:
         if loss is None or row is None:
             return Removal.UNKNOWN
         placement = self._placement(key)
-        if key in self._released:
+        if loss.released:
             return _now(placement)
         if placement is not None and placement.problem:
             return Removal.UNKNOWN
@@ -218,7 +216,8 @@ class Losses:
 
     def held(self, key: ReplicaKey) -> Why | None:
         """Why the removal of a lost replica is held; None: it is not; a kind that is not placeable keeps it (F2.3)."""
-        if key not in self._lost or key in self._released:
+        loss = self._lost.get(key)
+        if loss is None or loss.released:
             return None
         if (placement := self._placement(key)) is None:
             return Why.PLACEMENT_GONE
@@ -226,7 +225,7 @@ class Losses:
         if problem is not None and problem[0] is Verdict.NOT_PLACEABLE and not placement.terminating:
             return None
         blind = self._blind(key)
-        why = blind if blind in _CAUSES else self._held.get(key) or blind
+        why = blind if blind in _CAUSES else loss.held or blind
         return blind if why in _MASS and placement.terminating else why  # without Robots that still holds
 
     def holds(self) -> dict[str, list[Hold]]:
@@ -251,18 +250,14 @@ class Losses:
             return set()
         uids = set(found.uids)
         keys = {key for key in self._lost if self._fleet.rows[key].uid in uids}
-        self._released |= keys
+        for key in keys:
+            self._lost[key].released = True
         return keys
 
     def _is_lost(self, key: ReplicaKey) -> bool:
         row = self._fleet.rows.get(key)
         is_there = row is not None and not row.terminating and not self._fleet.is_foreign(key)
         return is_there and self._fleet.index.governor(key) is None
-
-    def _forget(self, key: ReplicaKey) -> None:
-        self._lost.pop(key, None)
-        self._held.pop(key, None)
-        self._released.discard(key)
 
     def _placement(self, key: ReplicaKey) -> Placement | None:
         """The placement whose mark a replica bears."""
@@ -326,7 +321,7 @@ class Losses:
         for key in keys:
             loss = self._lost.get(key)
             if loss is not None and not loss.edited and any(s == scope and n in recent for s, n in self._units(key)):
-                self._held.setdefault(key, scope[0])
+                loss.held = loss.held or scope[0]
         self._mass.add(scope)
 
     def _is_too_much(self, scope: Scope, *, is_list: bool) -> bool:

@@ -5,7 +5,7 @@ so that a new leader knows what to remove; and it lists it until the status is r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crsyncer.core.content.object_content import digest, is_deeper_than
 from crsyncer.core.model import Json
@@ -55,6 +55,8 @@ class _Seen:
 
     uid: str
     status: str
+    is_left: bool = False
+    """It is what an API server made of our removal, such as defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,6 @@ class Singletons:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._seen: dict[SourceKey, _Seen] = {}
-        self._left: dict[SourceKey, str] = {}
-        """By source: the digest of the status that an API server made of our removal, such as defaults."""
         self._statuses: dict[ReplicaKey, _Status] = {}
         """Of chosen replicas alone."""
         self._listed: dict[str, tuple[Json, dict[str, str]]] = {}
@@ -116,21 +116,19 @@ class Singletons:
         key = SourceKey(resource, metadata.get("namespace") or "", metadata["name"])
         if not may_be_source(raw):
             return self.source_gone(key)
-        seen = _Seen(metadata["uid"], _status(raw).digest)
-        if self._left.get(key) != seen.status:
-            self._left.pop(key, None)
-        self._seen[key] = seen
+        old, status = self._seen.get(key), _status(raw).digest
+        is_left = old is not None and old.is_left and old.status == status
+        self._seen[key] = _Seen(metadata["uid"], status, is_left)
         return Due(singletons={key})
 
     def removed(self, raw: Json, resource: str) -> Due:
         """The API server's answer to our removal of a status: what is left of it is the server's own."""
         due = self.source_shown(raw, resource)
-        self._left.update((key, self._seen[key].status) for key in due.singletons)
+        self._seen.update((key, replace(self._seen[key], is_left=True)) for key in due.singletons & self._seen.keys())
         return due
 
     def source_gone(self, key: SourceKey) -> Due:
         """An object of a placed kind was deleted."""
-        self._left.pop(key, None)
         return Due(singletons=set() if self._seen.pop(key, None) is None else {key})
 
     def replica_shown(self, key: ReplicaKey, raw: Json) -> Due:
@@ -319,7 +317,7 @@ class Singletons:
     def _has_status(self, source: SourceKey) -> bool:
         """Whether a source has a status that may be ours."""
         seen = self._seen.get(source)
-        found = seen is not None and seen.status not in ("", self._left.get(source))
+        found = seen is not None and seen.status != "" and not seen.is_left
         return found and self._has_subresource(source)
 
 

@@ -65,8 +65,11 @@ class PlacementProgress:
         self._states: Counter[RobotState] = Counter()
         self._vanished = VanishedReports()
         self._doubted_until: float | None = None
-        self.states: dict[str, RobotState] = {}
+
+    @property
+    def states(self) -> dict[str, RobotState]:
         """The state of each robot after the last step."""
+        return {robot: each.progress.state for robot, each in self._members.items() if each.progress is not None}
 
     # What changed.
 
@@ -118,11 +121,11 @@ class PlacementProgress:
         self._reports[tally.report] += change
 
     def _forget(self, robot: str) -> None:
-        if self._members.pop(robot, None) is not None:
+        if (member := self._members.pop(robot, None)) is not None:
             self._dirty.pop(robot, None)
             self._vanished.forget(robot)
-            if (state := self.states.pop(robot, None)) is not None:
-                self._states[state] -= 1
+            if member.progress is not None:
+                self._states[member.progress.state] -= 1
             if self._order is not None:
                 self._order.remove(robot)
             if robot in self._book.robots:
@@ -188,13 +191,11 @@ class PlacementProgress:
         return self._states[RobotState.FAILED] > rollout.max_failures
 
     def _put(self, robot: str, member: _Member, progress: RobotProgress) -> None:
-        rollout, old = self._placement.rollout, self.states.get(robot)
+        rollout = self._placement.rollout
+        if member.progress is not None:
+            self._states[member.progress.state] -= 1
+        self._states[progress.state] += 1
         member.progress = progress
-        if progress.state is not old:
-            if old is not None:
-                self._states[old] -= 1
-            self._states[progress.state] += 1
-            self.states[robot] = progress.state
         if self._order is not None:
             self._order.place(member.rank, progress, member.tally)
         self._book.put(robot, decided(progress, member.tally))
@@ -245,8 +246,8 @@ class PlacementProgress:
         """Whether a robot is Blocked by what an earlier try has met, and the new one has no answer yet."""
         blocked = self._states[RobotState.BLOCKED]
         return bool(blocked) and any(
-            self.states.get(robot) is RobotState.BLOCKED and not member.tally.errors
-            for robot, member in self._members.items()
+            each.progress is not None and each.progress.state is RobotState.BLOCKED and not each.tally.errors
+            for each in self._members.values()
         )
 
     def counts(self, *, replicas: int) -> dict[str, int]:
