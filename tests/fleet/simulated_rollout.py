@@ -182,7 +182,7 @@ class SimulatedRollout:
         state = robot.sync_state()
         if state is not None:
             self.reports.shown(state, now=self.clock.now)
-        applied = self.reports.applied(name, "uid-all")
+        report, applied = self.reports.of_placement(name, "uid-all", self.clock.now)
         tally = RobotTally(
             replicas=len(robot.replicas),
             due=sum(each.content != self.content for each in robot.replicas),
@@ -190,7 +190,7 @@ class SimulatedRollout:
             terminating=0,
             stamp=f"content {self.content}",
             acked=applied is not None and applied == applied_digest(robot.pairs()),
-            report=self.reports.report(name, self.clock.now),
+            report=report,
             ready=robot.is_ready,
             labels=dict(robot.labels),
         )

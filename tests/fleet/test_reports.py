@@ -181,9 +181,9 @@ def test_F9_4_a_beat_puts_it_off():
 def test_F9_1_of_two_reports_the_one_with_the_later_beat_counts():
     reports = seen(report(1, namespace="default"))
     assert reports.shown(report(1, time=T + 300, applied={"p": "a"}), now=T + 300) == {"r1"}
-    assert reports.applied("r1", "p") == "a"
+    assert reports.of_placement("r1", "p", T)[1] == "a"
     assert reports.gone("robot-r1", "r1", now=T + 300) == {"r1"}
-    assert reports.applied("r1", "p") is None
+    assert reports.of_placement("r1", "p", T)[1] is None
     assert reports.next_turn() == math.nextafter(T + 660, math.inf)
     assert reports.gone("robot-r1", "r1", now=T + 300) == set()
     assert reports.gone("default", "r1", now=T + 300) == {"r1"}
@@ -211,7 +211,7 @@ def test_F9_5_only_a_change_is_told():
 @pytest.mark.parametrize("applied", [None, "x", [], {"p": 7}, {"p": None}, {"p": {"q": "a"}}])
 def test_F9_5_what_is_no_map_of_texts_says_nothing(applied):
     reports = seen(report(applied=applied))
-    assert reports.applied("r1", "p") is None
+    assert reports.of_placement("r1", "p", T)[1] is None
     assert reports.report("r1", T) is ONLINE
 
 
@@ -224,11 +224,11 @@ def test_F9_5_the_digest_is_of_the_sorted_pairs():
 def test_F9_6_a_full_report_that_lacks_a_placement_says_nothing_of_it():
     full = {f"p{number}": "a" for number in range(500)}
     reports = seen(report(applied=full))
-    assert reports.knows_placement("r1", "p499")
-    assert not reports.knows_placement("r1", "p500")
-    assert reports.knows_placement("r2", "p500")
+    assert reports.of_placement("r1", "p499", T) == (ONLINE, "a")
+    assert reports.of_placement("r1", "p500", T) == (UNREPORTED, None)
+    assert reports.of_placement("r2", "p500", T) == (UNREPORTED, None)
     del full["p7"]
-    assert seen(report(applied=full)).knows_placement("r1", "p500")
+    assert seen(report(applied=full)).of_placement("r1", "p500", T) == (ONLINE, None)
 
 
 ODD: Any = st.recursive(
@@ -246,7 +246,7 @@ def test_a_hostile_report_raises_nothing(beat, applied, entries, created, spec):
     said = {"beat": beat, "applied": applied} if spec == {} else spec
     reports = seen(report(spec=said, metadata={"managedFields": entries, "creationTimestamp": created}))
     reports.turned(T + 700)
-    assert reports.applied("r1", "p") is None or isinstance(reports.applied("r1", "p"), str)
+    assert reports.of_placement("r1", "p", T)[1] is None or isinstance(reports.of_placement("r1", "p", T)[1], str)
     assert reports.report("r1", T + 700) is not ONLINE
 
 

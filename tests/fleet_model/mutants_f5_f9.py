@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant("a report that says nothing acknowledges", Tallies.tally,
            "applied is not None and applied == applied_digest(pairs)", "True",
            noticed_by="F9_6_a_robot_is_ready_once_it_has_applied_the_very_write"),
-    Mutant("a full report has all placements", Reports.knows_placement,
-           " or len(state.applied) < MOST_PLACEMENTS", " or True",
+    Mutant("a full report has all placements", Reports.of_placement,
+           "len(state.applied) >= MOST_PLACEMENTS", "False",
            noticed_by="F9_6_a_full_report_that_lacks_a_placement_is_none_for_it"),
 )

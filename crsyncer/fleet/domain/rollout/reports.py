@@ -145,23 +145,15 @@ class Reports:
         state = self._newest(robot)
         return None if state is None else state.raised
 
-    def applied(self, robot: str, placement: str) -> str | None:
-        """The digest that a robot reports for a placement's uid; None: it reports none."""
-        state = self._newest(robot)
-        return None if state is None else state.applied.get(placement)
+    def of_placement(self, robot: str, placement: str, now: float) -> tuple[Report, str | None]:
+        """What a robot reports for a placement's uid, and the digest of what it has applied; None: it reports none.
 
-    def knows_placement(self, robot: str, placement: str) -> bool:
-        """Whether a robot's report says all about a placement.
-
-        A full report that lacks it says nothing: for that placement the robot is unreported (F9.6).
+        A full report that lacks the placement says nothing: for that placement the robot is unreported (F9.6).
         """
         state = self._newest(robot)
-        return state is None or placement in state.applied or len(state.applied) < MOST_PLACEMENTS
-
-    def of_placement(self, robot: str, placement: str, now: float) -> tuple[Report, str | None]:
-        """What a robot reports for a placement's uid, and the digest: a full report that lacks it says nothing."""
-        report = self.report(robot, now) if self.knows_placement(robot, placement) else Report.UNREPORTED
-        return report, self.applied(robot, placement)
+        if state is None or (placement not in state.applied and len(state.applied) >= MOST_PLACEMENTS):
+            return Report.UNREPORTED, None
+        return self.report(robot, now), state.applied.get(placement)
 
     def turned(self, now: float) -> set[str]:
         """The robots that turned offline since this was asked last, because no beat came."""
