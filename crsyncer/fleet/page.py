@@ -228,14 +228,12 @@ def _reason(reason: Json) -> str:
 
 
 def _totals(robots: Json) -> str:
-    """How many robots there are, and how many of them report."""
     shown = (("all", "robots"), ("online", "online"), ("offline", "offline"), ("unreported", "do not report"))
     cells = (f"<span><b>{_number(robots[key])}</b>{word}</span>" for key, word in shown)
     return f'<h2>Robots</h2><p class="card totals">{"".join(cells)}</p>'
 
 
 def _hurts(placement: Json) -> bool:
-    """Whether a placement needs a human."""
     counts = placement["counts"] or {}
     return any(counts.get(each) for each in _HURT) or any(is_bad for _, is_bad in _tags(placement))
 
@@ -247,7 +245,6 @@ def _urgency(placement: Json) -> tuple[bool, bool, str]:
 
 
 def _table(placements: Sequence[Json]) -> Iterator[str]:
-    """The counts of each placement."""
     yield "<h2>Placements</h2>"
     if not placements:
         yield '<div class="card"><p class="more">There is no RobotPlacement.</p></div>'

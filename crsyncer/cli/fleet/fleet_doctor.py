@@ -109,7 +109,6 @@ def _shipped(name: str) -> Json:
 
 
 async def _fleet(send: "Send", settings: "FleetSettings", shards: "Shards") -> list["Check"]:
-    """The checks of rights and of the fleet itself; a fleet that cannot be read is one check."""
     import asyncio
 
     from crsyncer.cli.fleet.fleet_checks import judge_fleet

@@ -91,7 +91,6 @@ def _placed(policies: Sequence[KindPolicy]) -> list[PlacedKind]:
 
 
 def _places(namespace: str) -> Iterator[Manifest]:
-    """Namespaces and the account."""
     if namespace not in _OTHERS:
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         yield Manifest("the controller", core_object("Namespace", namespace, labels=labels))
@@ -101,7 +100,6 @@ def _places(namespace: str) -> Iterator[Manifest]:
 
 
 def _roles(kinds: Sequence[PlacedKind], namespace: str) -> Iterator[Manifest]:
-    """Roles and their bindings: in single namespaces where that is enough."""
     robots = str(FLEET_OPTIONS["robots.resource"].show_default)
     rights = own_rights(controller_namespace=namespace, robots=robots)
     places: dict[str, list[Right]] = {}
@@ -115,7 +113,6 @@ def _roles(kinds: Sequence[PlacedKind], namespace: str) -> Iterator[Manifest]:
 
 
 def _role(purpose: str, name: str, place: str, rights: Iterable[Right], namespace: str) -> Iterator[Manifest]:
-    """A role, and its binding to the controller's account."""
     kind = "Role" if place else "ClusterRole"
     alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for each in rights:

@@ -81,7 +81,6 @@ class Objects:
         return await self._with(place, [each for each in self.given if is_of(each, place.group, kind)])
 
     async def _with(self, place: Collection, given: Iterable[Json]) -> list[Json]:
-        """The objects of a collection as the server has them, and those of the file over them."""
         found: dict[str, Json] = {}
         if self.send is not None:
             found = {raw["metadata"]["name"]: raw async for raw in lister.objects(self.send, place)}

@@ -59,8 +59,6 @@ async def try_objects(send: Send, found: WholeFleet, given: Sequence[Json]) -> l
 
 @dataclass(slots=True)
 class _Trial:
-    """Shows objects to a fleet."""
-
     send: Send
     found: WholeFleet
     notes: list[str] = field(default_factory=list)

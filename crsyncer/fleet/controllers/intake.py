@@ -69,7 +69,6 @@ class Intake:
             self._replicas.look(losses.lost())
 
     def _proven(self, change: Change) -> None:
-        """Take up an answer of discovery."""
         self.take(change)
         self._judge_strips()
         self._replicas.proven()

@@ -38,8 +38,6 @@ _PATIENCE_SECONDS = 30.0
 
 @dataclass(slots=True)
 class _Desk:
-    """What is known of one placement."""
-
     uid: str
     progress: PlacementProgress
     robots: set[str] = field(default_factory=set)

@@ -259,7 +259,6 @@ class Index:
             self._select(key, (self.placements_of(key) - {text}) | ({text} if key in found else set()))
 
     def _found(self, placement: Placement) -> dict[SourceKey, Strategy]:
-        """The sources that a placement selects."""
         found = {
             key: entry.strategy
             for key, source in self.sources.items()

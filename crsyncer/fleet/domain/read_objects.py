@@ -368,6 +368,5 @@ def strip_of(raw: Json) -> tuple[str, tuple[Pointer, ...]]:
 
 
 def _texts(metadata: Json, name: str) -> Mapping[str, str]:
-    """The labels or annotations in an object's metadata."""
     found = metadata.get(name)
     return found if isinstance(found, dict) else {}

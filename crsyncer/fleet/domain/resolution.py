@@ -63,7 +63,6 @@ def unresolved(fleet: Fleet, placement: Placement, *, home: str, problem: str = 
 
 
 def _kind_problem(fleet: Fleet, placement: Placement, name: str, *, home: str) -> Iterator[Unresolved]:
-    """Why the objects of a kind that a placement names are not placed."""
     kind = fleet.index.kinds.get(name)
     if kind is None:
         yield Unresolved(Verdict.NOT_SERVED, not_served(name))

@@ -217,7 +217,6 @@ class Evaluations:
         return due
 
     def _concerned(self, key: ReplicaKey) -> list[tuple[Placement, Outcomes]]:
-        """The placements that select a replica and have expressions."""
         selecting = self._fleet.index.selecting(key) if self._outcomes and self._is_there(key) else ()
         return [(each, self._outcomes[each.text]) for each in selecting if each.text in self._outcomes]
 
@@ -227,7 +226,6 @@ class Evaluations:
         return is_own or self._fleet.statuses.has(key)
 
     def _is_unseen(self, key: ReplicaKey) -> bool:
-        """Whether it is not known if there is one."""
         if key.target is Target.SHARED:
             return self._fleet.statuses.are_unseen(key.shard)
         return self._fleet.is_unseen(key)

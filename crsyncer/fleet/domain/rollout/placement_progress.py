@@ -25,8 +25,6 @@ from crsyncer.fleet.domain.values import Placement, RobotState, Rollout
 
 @dataclass(slots=True)
 class _Member:
-    """One selected robot."""
-
     tally: RobotTally
     rank: Rank
     progress: RobotProgress | None = None

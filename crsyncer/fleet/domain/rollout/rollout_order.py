@@ -120,7 +120,6 @@ class RolloutOrder:
         return None
 
     def _is_passed(self, group: int) -> bool:
-        """Whether robots of later groups may be begun."""
         counts = self._counts[group]
         is_open = any(counts[state] for state in _OPEN)
         return not is_open and (bool(counts[RobotState.READY]) or not self._reporting[group])

@@ -53,7 +53,6 @@ def decide_mark(fleet: Fleet, key: SourceKey) -> Nothing | Wait | Patch:
 
 
 def _obstacle(fleet: Fleet, key: SourceKey, placement: Placement) -> str:
-    """Why the mark of a source stays as it is."""
     if key.resource in fleet.dead or not fleet.is_ready(key.resource):
         return f"{key.resource} is not listed"
     if placement.terminating:

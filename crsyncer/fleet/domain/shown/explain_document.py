@@ -216,7 +216,6 @@ def _hold(losses: Losses, row: Row) -> str:
 
 
 def _waiting(fleet: Fleet, wanted: Wanted, row: Row | None, reason: str) -> _Why:
-    """Why nothing is done about a replica that is wanted."""
     if wanted.placement.problem:
         said = unreadable(wanted.placement)
         return _Why("blocked", said, _RULES.get(said, "F2.1"), reason)
@@ -233,7 +232,6 @@ def _waiting(fleet: Fleet, wanted: Wanted, row: Row | None, reason: str) -> _Why
 
 
 def _changed(wanted: Wanted, row: Row | None, when: str) -> _Why:
-    """Why a replica that is there is written."""
     if is_due(wanted, row):
         verdict = "deferred" if when == "deferred" else "due"
         return _Why(verdict, "OtherStamp", "F3.4", f"its source, placement or robot has changed: {_TURNS[when]}")
@@ -245,7 +243,6 @@ def _changed(wanted: Wanted, row: Row | None, when: str) -> _Why:
 
 
 def _unwanted(fleet: Fleet, key: ReplicaKey, row: Row, plan: object) -> _Why:
-    """Why a replica that nobody wants any more is there."""
     index = fleet.index
     if fleet.is_foreign(key):
         message = (
