@@ -11,6 +11,7 @@ from crsyncer.console.compare.cluster_diff import compare
 from tests.model.answers import NAMESPACE_TERMINATING, invalid
 from tests.model.config_maps import delete_map, maps, put_map
 from tests.model.policies import EDGE, put_policy, senders, serve_policies
+from tests.model.related import related
 from tests.model.scene import restart, scene
 from tests.model.secrets import (
     FIRST,
@@ -199,3 +200,23 @@ def test_C2_5_a_secret_of_the_robots_own_is_adopted_only_if_it_is_equal() -> Non
         assert passwords(world.robot) == {"a": FIRST, "equal": FIRST, "other": LOCAL}
         [hold] = world.status()["holds"]
         assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/other"])
+
+
+@pytest.mark.parametrize("change", ["deleted", "made equal"])
+def test_C2_5_a_related_secret_is_copied_once_the_secret_of_its_name_is_gone_or_equal(change: str) -> None:
+    """The watch shows copies by their marks, so nothing tells of this one: it is looked at again after a while."""
+    with related(resource={"group": "", "resource": "secrets"}) as world:
+        put(world.cloud, FIRST)
+        put(world.robot, LOCAL)
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        assert (passwords(world.robot), holds(world)) == ({"a": LOCAL}, ["NameTaken"])
+        if change == "deleted":
+            delete_map(world.robot, "a", kind="secrets")
+        else:
+            put(world.robot, FIRST)
+        world.pass_time(300)
+        assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
+        put(world.cloud, SECOND)
+        world.settle()
+        assert passwords(world.robot) == {"a": SECOND}

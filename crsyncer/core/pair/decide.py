@@ -128,7 +128,7 @@ def decide(
         return Plan(None, status)
     if own.failure:
         return Plan(mutation_failed(own.failure), status)
-    if copy.controlled or (policy.sensitive and copy.stamp is None and copy.content != own.content):
+    if is_not_adopted(own, copy, policy):
         return Plan(NAME_TAKEN, status)
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending, audit=audit)
     if isinstance(content, Update) and rejected == own.content:
@@ -278,6 +278,12 @@ def may_delete(downstream: View, policy: KindPolicy) -> bool:
     if policy.downstream is Side.CLOUD:
         return _signed(downstream, policy)
     return downstream.stamp is not None or not policy.keep_orphans
+
+
+def is_not_adopted(own: View, downstream: View, policy: KindPolicy) -> bool:
+    """Whether an object with the name of a copy stays as it is: it has a controller, or is an unlike Secret (C2.5)."""
+    unlike = downstream.stamp is None and downstream.content != own.content
+    return downstream.controlled or (policy.sensitive and unlike)
 
 
 def has_no_copy(downstream: Observation, policy: KindPolicy) -> bool:

@@ -16,6 +16,7 @@ from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.actions import Create, Delete, Hold, HoldReason, Seed, Update, Why
 from crsyncer.core.pair.compose import compose_copy, selected_labels
+from crsyncer.core.pair.decide import is_not_adopted
 from crsyncer.core.pair.project import bears_mark, last_desired, objection, status_with, view_of
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.answers import is_still_there, judge, shown
@@ -225,7 +226,7 @@ class Writer:
         foreign = self._policy.related and marks is not None and marks.are_foreign_to(found)
         has_left = self._cache.has_left(key, found["metadata"]["uid"])  # somebody has removed all marks (C2.4)
         is_ours = has_left or self._cache.key_of(self._policy.downstream, found) == key
-        if foreign or not is_ours:
+        if foreign or not is_ours or (self._policy.related and self._is_not_adopted(write, found)):
             raise taken
         if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, Side.ROBOT):
             self._shows(key, found)
@@ -240,6 +241,11 @@ class Writer:
         body = self._brought_in_line(key, write.upstream, upstream, found)
         call = object_calls.update(self._policy, copy, body)
         self._wrote(key, write.upstream, _object(await self._request(write, call)))
+
+    def _is_not_adopted(self, write: "_Intent", found: Json) -> bool:
+        """Whether an object that lacks the marks stays as it is: no watch of related copies shows when it goes."""
+        copy = view_of(found, self._policy, self._policy.downstream, key=write.key)
+        return write.upstream is not None and is_not_adopted(write.upstream, copy, self._policy)
 
     def _put(self, key: Key, body: Json) -> calls.Call:
         return object_calls.update(self._policy, self._copy(key), body)
