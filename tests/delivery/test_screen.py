@@ -59,7 +59,7 @@ h1  MassDeletion: 215 objects of goals.lab.example.com, for 5 min
 
 WHAT TO DO
 1. 215 deletions of goals.lab.example.com held: too many deletions at once
-   -> if intended: crsyncer holds release h1; if not: restore the objects, and the hold ends
+   -> if intended: crsyncer holds release h1; if not: undo it, and the hold ends
 2. 1 write rejected permanently; retried hourly and at the next change
    -> crsyncer pending list shows each with the reason; correct the object or the schema, then:
       crsyncer pending retry

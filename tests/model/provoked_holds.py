@@ -132,7 +132,7 @@ def many_objects_vanish_and_no_list_confirms_it(world: World) -> Steps:
     assert set(world.robot.objects()) == {"a"}
 
 
-@case("MassDeletion", 12, "if not: restore the objects, and the hold ends", metric=HOLDS)
+@case("MassDeletion", 12, "if not: undo it, and the hold ends", metric=HOLDS)
 def many_objects_vanish_by_mistake_and_are_created_again(world: World) -> Steps:
     rule = vanish(world)
     yield

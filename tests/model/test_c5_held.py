@@ -178,6 +178,8 @@ def test_C5_4_an_edit_that_wants_most_originals_no_more_is_held_until_it_is_undo
             apply_policy(world.robot, related=[entry(origin, object=wrong[typo])])
         world.pass_time(120)
         assert (holds(world), uids(world, origin)) == ([("MassDeletion", 40)], before)
+        [reason] = world.status()["reasons"]  # and none that says it was done
+        assert (reason["code"], "undo it" in reason["hint"]) == ("MassDeletion", True)
         restart(world, kill=True)
         world.pass_time(120)
         assert (holds(world), uids(world, origin)) == ([("MassDeletion", 40)], before)

@@ -47,7 +47,7 @@ REASONS = {
         ),
         "MassDeletion": (
             "{deletions} of {resource} held: too many deletions at once",
-            "if intended: crsyncer holds release {id}; if not: restore the objects, and the hold ends",
+            "if intended: crsyncer holds release {id}; if not: undo it, and the hold ends",
         ),
         "KindMissing": (
             "{deletions} of {resource} held: the CRD was removed upstream",

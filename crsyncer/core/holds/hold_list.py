@@ -16,7 +16,9 @@ KIND_MISSING = Hold(
     "",
 )
 MASS_DELETION = Hold(
-    HoldReason.MASS_DELETION, "many objects vanished upstream at once, and that could not be confirmed", ""
+    HoldReason.MASS_DELETION,
+    "many objects vanished upstream at once, or nothing refers to them any more, and no list confirms that",
+    "",
 )
 RESTORED = Hold(
     HoldReason.RESTORED,

@@ -189,6 +189,8 @@ class HoldMachine:
         kind that is being deleted. That takes a while, and is certain when the list is answered with 404.
         """
         batch = self._batch()
+        if not batch:
+            return batch, None  # all are held already
         served = yield from self._find_served()
         if self.holds.kind_missing:
             return batch, KIND_MISSING
@@ -354,7 +356,8 @@ class HoldMachine:
         self.holds.hold_kind(self._unix, by_name=False)
 
     def _batch(self) -> set[Key]:
-        return {*self.holds.unverified(), *self.holds.leaving(), *self.wanted}
+        wanted = (key for key in self.wanted if not (self.holds.tombstone(key) or NO_TOMBSTONE).held)
+        return {*self.holds.unverified(), *self.holds.leaving(), *wanted}
 
     def _discovery(self) -> Call:
         return calls.discovery(self._endpoint.group, self._endpoint.version)
