@@ -2,13 +2,16 @@
 
 import pytest
 
-from crsyncer.core.content.annotations import DRIFT, OURS, SPEC_SOURCE, SYNCER
+from crsyncer.core.content.annotations import DRIFT, OURS, ROBOT_LABEL, SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Json
 from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
 from tests.model.answers import NO_LISTS
+from tests.model.api_server import CRDS
+from tests.model.life import ROBOT
 from tests.model.plane import GROUP
-from tests.model.scene import SOURCES, holds, restart, roles, row, scene, state
+from tests.model.policies import apply_policy, serve_policies
+from tests.model.scene import SOURCES, holds, release, restart, roles, row, scene, state
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -174,3 +177,46 @@ def test_S1_8_known_and_foreign_annotations_are_no_misspelt_ones() -> None:
         (reason,) = reasons(world, "AnnotationUnknown")
         assert f"did you mean {SPEC_SOURCE}?" in reason["message"]
         assert state(world) == "syncing"
+
+
+POLICIES = pytest.mark.parametrize(
+    "spec",
+    [
+        {"filter": {"byRobotName": True}, "specSource": "cloud"},
+        {"filter": {"byRobotName": True}},
+        {"specSource": "cloud"},
+        {},
+    ],
+)
+
+
+@POLICIES
+def test_S1_8_a_crd_that_is_gone_is_told_and_acknowledged_also_where_a_policy_names_its_kind(spec: Json) -> None:
+    """By the policy alone it would be a kind without a CRD, and what is told of that hides what has happened."""
+    with scene(goals={"source": "cloud"}) as world:
+        serve_policies(world.robot)
+        world.robot.annotate_kind({SPEC_SOURCE: None if "specSource" in spec else "cloud"})
+        apply_policy(world.robot, **spec)
+        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
+        world.start()
+        world.settle()
+        found = world.robot.server.storage.of(CRDS)["", GOALS]
+        world.robot.delete_kind()
+        world.robot.sweep()
+        world.pass_time(60)
+        for _ in range(2):
+            rows = [each for each in world.status()["kinds"] if each["resource"] == GOALS]
+            assert [(each["state"], each["rule"]) for each in rows] == [("kind-missing", "S1.8")]
+            assert (world.status()["health"], holds(world)) == ("attention", [("KindMissing", 0)])
+            (reason,) = world.status()["reasons"]
+            assert f"crsyncer holds release {world.status()['holds'][0]['id']}" in reason["hint"]
+            assert world.order("explain", resource="goals", name="a")["steps"][0]["rule"] == "S1.8"
+            restart(world, kill=True)
+            world.pass_time(60)
+        release(world)
+        world.pass_time(60)
+        assert (holds(world), state(world)) == ([], "kind-missing" if len(spec) == 2 else "misconfigured")
+        world.robot.apply({**found, "metadata": {"name": GOALS, "annotations": found["metadata"].get("annotations")}})
+        world.pass_time(60)
+        world.settle()
+        assert (world.status()["health"], holds(world), set(world.robot.objects())) == ("healthy", [], {"a"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from crsyncer.console.explained.explain_policy import ON
 from crsyncer.console.explained.explanation import ObjectFacts, explain
 from crsyncer.console.explained.target import find_key, find_resource, synced_resource
-from crsyncer.console.screens.gather import kind_row, policy_rows
+from crsyncer.console.screens.gather import kind_row, kind_rows, policy_rows
 from crsyncer.console.screens.report import (
     event_row,
     hold_row,
@@ -17,7 +17,7 @@ from crsyncer.console.screens.report import (
     rejected_content,
     rejected_finalizer,
 )
-from crsyncer.console.screens.stopped import missing_rows, notes
+from crsyncer.console.screens.stopped import notes
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.hold_list import DELETION_HOLDS, HeldGroup
@@ -301,10 +301,8 @@ class ControlCommands:
         entry = entries.get(resource)
         if entry is None or entry.kind is None:
             key = find_key(name, ())
-            document = None if entry is None else kind_row(entry, self._context, catalog=self._kinds.catalog)
+            document = kind_rows(self._kinds, self._context).get(resource)
             policies = tuple(row for row in policy_rows(self._kinds.catalog) if row["resource"] == resource)
-            if entry is None:
-                document = next((row for row in missing_rows(self._kinds) if row["resource"] == resource), None)
             told = tuple(notes(self._kinds, resource))
             if document is None and not policies and not told:
                 synced_resource(resource, self._aliases())  # raises

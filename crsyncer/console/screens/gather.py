@@ -17,6 +17,7 @@ from crsyncer.engine.engine import Engine
 from crsyncer.engine.kinds.catalog import Catalog
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.kind_entry import KindEntry
+from crsyncer.engine.kinds.kinds import Kinds
 from crsyncer.engine.pairs.outcomes import CONTENT
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.listwatch import Phase
@@ -55,13 +56,7 @@ def gather(
         "health": "",
         "reasons": [],
         "sides": {side.value: _side_row(connection) for side, connection in engine.connections.items()},
-        "kinds": sorted(
-            (
-                *(kind_row(each, context, catalog=engine.kinds.catalog) for each in rows.values()),
-                *missing_rows(engine.kinds),
-            ),
-            key=itemgetter("resource"),
-        ),
+        "kinds": sorted(kind_rows(engine.kinds, context).values(), key=itemgetter("resource")),
         "stoppedKinds": [*stopped_rows(engine.kinds)],
         "unknownAnnotations": [*unknown_annotation_rows(engine.kinds)],
         "policies": policy_rows(engine.kinds.catalog),
@@ -148,6 +143,14 @@ def cloud_names(policy: KindPolicy) -> Json:
     if policy.projected is None:
         return {"cloudResource": None, "cloudScope": None}
     return {"cloudResource": policy.in_cloud.resource, "cloudScope": policy.in_cloud.scope}
+
+
+def kind_rows(kinds: Kinds, context: EngineContext) -> dict[str, Json]:
+    """The row of each kind that is synced, is to be, or was until its CRD was gone from the robot, by its name."""
+    found = {name: kind_row(entry, context, catalog=kinds.catalog) for name, entry in kinds.entries.items()}
+    for row in missing_rows(kinds):
+        found[row["resource"]] = found.get(row["resource"], bare_kind(row["resource"])) | row
+    return found
 
 
 def kind_row(row: KindEntry, context: EngineContext, *, catalog: Catalog | None) -> Json:

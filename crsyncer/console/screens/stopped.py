@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 from crsyncer.console.explained.explain_policy import ON
-from crsyncer.console.screens.report import bare_kind
 from crsyncer.core.content.annotations import OURS, SYNCER
 from crsyncer.core.kinds.stopped_kind import unknown_annotations
 from crsyncer.core.model import Json
@@ -13,13 +12,13 @@ from crsyncer.engine.kinds.kinds import Kinds
 
 
 def missing_rows(kinds: Kinds) -> Iterator[Json]:
-    """The rows of the kinds whose CRDs are gone from the robot."""
+    """What the rows of the kinds say whose CRDs are gone from the robot, also where a SyncPolicy names them."""
     for resource, kind in kinds.stopped.stopped.items():
         if kind.missing:
             copies = kinds.stopped.copies(resource)
             left = f"; {'1 copy' if copies == 1 else f'{copies} copies'} {ON[kind.downstream]} stay" if copies else ""
             yield {
-                **bare_kind(resource),
+                "resource": resource,
                 "specSource": kind.upstream.value,
                 "state": "kind-missing",
                 "message": f"the robot has no CRD of it any more, so nothing of it is synced{left}",

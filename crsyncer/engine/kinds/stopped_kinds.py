@@ -56,24 +56,32 @@ class StoppedKinds:
     def runs(self, policy: KindPolicy) -> None:
         """A kind is synced from now on. Related objects are told of with their primaries."""
         if not policy.related:
+            self._found(policy.resource)
             self._remember(policy.resource, remembered(policy))
 
     def update(self, configured: Container[str], crds: Mapping[str, str]) -> None:
-        """Compare what was synced with the kinds that are configured now. `crds` are the robot's, as JSON."""
+        """Compare what was synced with the kinds that are configured now. `crds` are the robot's, as JSON.
+
+        What had a CRD and has none is missing, also where a SyncPolicy names it: that would be a kind without a CRD.
+        """
         for name, kind in list(self._kinds.items()):
-            stopped = name not in configured
-            has_crd = stopped and name in crds and not is_terminating(json.loads(crds[name]))
-            missing = stopped and kind.has_crd and not has_crd
+            missing = kind.has_crd and (name not in crds or is_terminating(json.loads(crds[name])))
+            stopped = missing or name not in configured
             since = (kind.since or self._context.clock()) if stopped else 0.0
             if stopped and not kind.since:
                 self._wake.set()
-            if kind.missing and not missing:
-                self._context.holds.clear(name, reason=HoldReason.KIND_MISSING)
-                self._wake.set()
+            if not missing:
+                self._found(name)
             if not stopped:
                 self._copies.pop(name, None)
             hold_id = self._hold(name, replace(kind, since=since)) if missing else ""
             self._remember(name, replace(kind, since=since, missing=missing, hold_id=hold_id))
+
+    def _found(self, name: str) -> None:
+        """A kind is not missing, or not any more."""
+        if name in self._kinds and self._kinds[name].missing:
+            self._context.holds.clear(name, reason=HoldReason.KIND_MISSING)
+            self._wake.set()
 
     def acknowledge(self, resource: str) -> None:
         """An operator knows that the CRD is gone: nothing is told of the kind any more."""
