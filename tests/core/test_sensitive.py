@@ -35,6 +35,11 @@ def related(object_: dict) -> dict:
     return {"id": "x", "origin": "cloud", "resource": {"group": "", "resource": "configmaps"}, "object": object_}
 
 
+def down(path: str, **verb: object) -> dict:
+    """The mutations of a policy, one step."""
+    return {"mutations": {"down": [{"path": path, **verb}]}}
+
+
 def secret(value: str = VALUE, **metadata: object) -> dict:
     own = {"name": "a", "namespace": "default", "uid": "u-1", "resourceVersion": "5", **metadata}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": own, "type": "Opaque", "data": {"password": value}}
@@ -152,6 +157,11 @@ def test_C5_6_a_step_that_fails_is_named_and_quotes_nothing():
             "reads /data/map of a Secret; allowed: /metadata/labels/KEY",
         ),
         ({"related": [related({"name": "x", "namespace": "{/type}"})]}, "related[0].object.namespace of SyncPolicy a"),
+        (down("/metadata/labels/x", template="{/data/password}"), "spec.mutations.down[0] of SyncPolicy a puts"),
+        (down("/metadata/annotations/x", cel="self.data.password"), "allowed for secrets: templates that read"),
+        (down("/metadata/labels/x", template="{name}-{/metadata/labels/y}"), ""),
+        (down("/metadata/labels/x", set={"value": "y"}), ""),
+        (down("/data/x", template="{/data/password}"), ""),
         ({"related": [related({"reference": "/metadata/labels/map"})]}, ""),
         ({"related": [related({"selector": {}})]}, ""),
     ],

@@ -10,6 +10,7 @@ from crsyncer.core.content.marks import Marks
 from crsyncer.core.content.mutation import Expressions, shape_of
 from crsyncer.core.content.object_content import is_deeper_than, stamp_of
 from crsyncer.core.content.shape import AS_RECEIVED, Shape
+from crsyncer.core.content.steps import Cel, Render, Step
 from crsyncer.core.content.template import NAMESPACE, ROBOT, read_template
 from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -31,6 +32,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.pair.finalizer_calls import finalizer
 from crsyncer.errors import ConfigError
 
+_LABEL = re.compile(r"/metadata/labels/[^/*]+")
 _FIELDS = {
     SPEC_SOURCE: "spec.specSource",
     FILTER: "spec.filter.byRobotName",
@@ -163,11 +165,28 @@ def _sensitive_problems(policy: SyncPolicy, place: str) -> Iterator[str]:
         yield f"spec.conflict {place} is keepLocal; allowed for secrets: upstream"
     if policy.mutations.up:
         yield f"spec.mutations.up {place} is set; allowed for secrets: mutations.down only, no status of them is synced"
+    for step in policy.mutations.down:
+        if step.pointer[0] == "metadata" and _reads_values(step):
+            yield (
+                f"{step.place} {place} puts what it reads of a Secret into {step.path}, which is shown; "
+                "allowed for secrets: templates that read /metadata/labels/KEY"
+            )
     for number, each in enumerate(policy.related):
         for field, path in each.paths:
-            if not re.fullmatch(r"/metadata/labels/[^/*]+", path):
+            if not _LABEL.fullmatch(path):
                 wrong = f"spec.related[{number}].{field} {place} reads {path} of a Secret"
                 yield f"{wrong}; allowed: /metadata/labels/KEY"
+
+
+def _reads_values(step: Step) -> bool:
+    """Whether a step may read more of an object than labels, and what is at its own path."""
+    match step.verb:
+        case Cel():
+            return True
+        case Render(template):
+            return not all(map(_LABEL.fullmatch, template.path_texts))
+        case _:
+            return False
 
 
 def _built_in_problems(found: PolicyObject, kind: KindPolicy, place: str) -> Iterator[str]:
