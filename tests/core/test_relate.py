@@ -117,8 +117,9 @@ def test_C5_1_a_cluster_scoped_primary_names_the_namespace_and_a_cluster_scoped_
     assert keys(primary, reference="/spec/map", namespace="{/spec/none}", cluster=True) == set()
     with pytest.raises(RelatedFailed, match="/spec is neither a text"):
         keys(primary, reference="/spec/map", namespace="{/spec}", cluster=True)
-    with pytest.raises(RelatedFailed, match='"No Place" is no namespace'):
-        keys(goal(spec={"map": "m", "place": "No Place"}), reference="/spec/map", namespace="{/spec/place}")
+    for wrong in ("No Place", "a.name", "n" * 64):
+        with pytest.raises(RelatedFailed, match=f'"{wrong}" is no namespace'):
+            keys(goal(spec={"map": "m", "place": wrong}), reference="/spec/map", namespace="{/spec/place}")
     assert keys(goal(spec={"map": "m"}), reference="/spec/map", namespaced=False) == {"m"}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from crsyncer.core.content.annotations import FILTER, ORPHANS, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.content.marks import Marks
-from crsyncer.core.content.object_content import is_name, stamp_of
+from crsyncer.core.content.object_content import NAMESPACE, is_name, stamp_of
 from crsyncer.core.content.pointer import find, get, parse
 from crsyncer.core.content.selector import Selector
 from crsyncer.core.content.shape import Shape
@@ -163,7 +163,7 @@ def _namespace(primary: Json, entry: RelatedEntry, names: Names) -> str | None:
         namespace = _made(related.namespace, primary, names)
     elif not namespace:
         raise NeverRelated(f'related object {related.id}: "" is no namespace; set object.namespace')
-    if namespace is not None and not is_name(namespace):
+    if namespace is not None and not NAMESPACE.fullmatch(namespace):
         raise ValueError(f"{_named(namespace, 'object.namespace', entry)} no namespace; set object.namespace")
     return namespace
 
