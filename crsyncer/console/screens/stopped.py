@@ -16,7 +16,8 @@ def missing_rows(kinds: Kinds) -> Iterator[Json]:
     for resource, kind in kinds.stopped.stopped.items():
         if kind.missing:
             copies = kinds.stopped.copies(resource)
-            left = f"; {'1 copy' if copies == 1 else f'{copies} copies'} {ON[kind.downstream]} stay" if copies else ""
+            number, stay = ("1 copy", "stays") if copies == 1 else (f"{copies} copies", "stay")
+            left = f"; {number} {ON[kind.downstream]} {stay}" if copies else ""
             yield {
                 "resource": resource,
                 "specSource": kind.upstream.value,
