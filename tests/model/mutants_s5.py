@@ -28,7 +28,7 @@ MUTANTS = (
            "if leaving and side is self.policy.downstream:", "if False:",
            noticed_by="C2_5_with_naming_a_local_object_keeps_its_name"),
     Mutant("a CRD that is gone from the robot is a kind that somebody stopped", StoppedKinds.update,
-           "missing = stopped and kind.has_crd and not has_crd", "missing = False",
+           "missing = kind.has_crd and (", "missing = False and (",
            noticed_by="S1_8_a_crd_that_is_gone_from_the_robot_is_kind_missing_until_it_is_back"),
     Mutant("that a kind is missing is found out anew after a restart", HoldDriver.__init__,
            "kind_wide = self._store.get_meta(self._kind_wide_name) or {}", "kind_wide = {}",

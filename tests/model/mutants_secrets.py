@@ -7,6 +7,7 @@ from crsyncer.core.pair import decide, project
 from crsyncer.core.related import relate
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.context import EngineContext
+from crsyncer.engine.pairs.writer import Writer
 from crsyncer.runtime.connection import Connection
 from tests.model.mutant import Mutant
 
@@ -31,7 +32,7 @@ MUTANTS = (
            "if policy.mutations.up:", "if False:",
            noticed_by="C5_6_steps_for_the_status_of_a_sensitive_kind_are_misconfigured"),
     Mutant("a reference may read a Secret's value", merge_settings._sensitive_problems,
-           "if not re.fullmatch", "if False and not re.fullmatch",
+           "if not _LABEL.fullmatch", "if False and not _LABEL.fullmatch",
            noticed_by="C5_6_related_objects_are_not_found_by_what_is_in_a_secret"),
     Mutant("what a label of a Secret says is quoted", relate._named,
            "if entry.sensitive:", "if False:",
@@ -45,7 +46,10 @@ MUTANTS = (
     Mutant("the digests of Secrets have no key", project._content_digest,
            ", policy.digest_key)", ")",
            noticed_by="C5_6_a_lost_key_costs_one_write_per_copy"),
-    Mutant("a Secret of the robot's own is overwritten", decide.decide,
+    Mutant("a Secret of the robot's own is overwritten", decide.is_not_adopted,
            "or (policy.sensitive and", "or (False and",
            noticed_by="C2_5_a_secret_of_the_robots_own_is_adopted_only_if_it_is_equal"),
+    Mutant("what has the name of a related Secret is believed to be there for ever", Writer._exists,
+           " or (self._policy.related and self._is_not_adopted(write, found))", "",
+           noticed_by="C2_5_a_related_secret_is_copied_once_the_secret_of_its_name_is_gone_or_equal"),
 )
