@@ -206,6 +206,10 @@ class Record:
     """It is that object, not upstream's, of which `acknowledged` and what follows from that is said (F10.3)."""
 
 
+ANY_STATUS = "*"
+"""No digest: it stands for each of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
     """One row of the outbox: the newest status of an object that upstream has not acknowledged (S6.3)."""
@@ -228,7 +232,8 @@ class Pending:
     """Digest of the latest value whose write was not answered, or was under way when this value replaced it: upstream
     may have received it."""
     follows: str = ""
-    """Digest of upstream's status when the first value was queued, whoever had written it."""
+    """Digest of upstream's status when the first value was queued, whoever had written it; `ANY_STATUS`: upstream was
+    restored since, so that whatever it shows is older."""
     raw: bool = False
     """`value` is the whole copy: the steps of the kind's policy make the status of it when it is sent (C4.1)."""
 

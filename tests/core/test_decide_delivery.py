@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from crsyncer.core.model import Freshness, Gap, Observation, Pending, Proof, Record, View
+from crsyncer.core.model import ANY_STATUS, Freshness, Gap, Observation, Pending, Proof, Record, View
 from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
 from tests.core.builders import policy
 
@@ -29,6 +29,8 @@ class Case(NamedTuple):
     attempts: int
     known: bool
     """It is remembered which status upstream acknowledged last."""
+    restored: bool
+    """Upstream was restored while the row waited."""
 
     @property
     def proven(self) -> bool:
@@ -50,7 +52,10 @@ ROWS: tuple[tuple[str, Callable[[Case], bool], Delivery], ...] = (
     (
         "S4.1 upstream has had another since",
         lambda c: (
-            c.proof is Proof.MISSING and c.known and c.status not in ("", ACCEPTED, UNANSWERED, FOLLOWED, EARLIER)
+            c.proof is Proof.MISSING
+            and c.known
+            and not c.restored
+            and c.status not in ("", ACCEPTED, UNANSWERED, FOLLOWED, EARLIER)
         ),
         Delivery.OVERTAKEN,
     ),
@@ -77,7 +82,7 @@ def cases() -> list[Case]:
     both = (False, True)
     return [
         Case(*place, *status, *rest)
-        for place, status, *rest in product(places, statuses, both, (None, *Gap), Proof, (0, 1), (0, 1), both)
+        for place, status, *rest in product(places, statuses, both, (None, *Gap), Proof, (0, 1), (0, 1), both, both)
     ]
 
 
@@ -107,7 +112,7 @@ def decided(case: Case) -> Delivery:
             merged=case.merged,
             attempts=case.attempts,
             unanswered=UNANSWERED,
-            follows=FOLLOWED,
+            follows=ANY_STATUS if case.restored else FOLLOWED,
         ),
         Observation(found, case.freshness, case.tombstone),
         Observation(copy),

@@ -1,7 +1,9 @@
 """S8: a cluster that was restored or built anew is noticed though what would tell of it first is gone."""
 
+import pytest
+
 from crsyncer.core.model import Side
-from tests.model.scene import copy, holds, scene
+from tests.model.scene import SOURCES, copy, holds, roles, scene
 from tests.model.world import World
 from tests.system.bed import LABEL, ROBOT, SYNCER
 
@@ -111,3 +113,34 @@ def test_S8_2_a_server_that_forgot_the_way_and_shows_what_is_known_was_not_resto
     world.settle()
     assert set(world.robot.objects()) == {"a"}
     assert holds(world) == []
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("connected", [True, False], ids=["at the start", "later"])
+def test_S8_3_a_status_that_waited_reaches_a_restored_upstream_though_its_copy_is_gone(
+    source: str, connected: bool
+) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        down.set_status("a", {"phase": "STARTED"})
+        world.settle()
+        backup = up.snapshot()
+        down.set_status("a", {"phase": "HALF"})
+        world.settle()
+        world.cut(up.side)
+        world.pass_time(20)
+        down.set_status("a", {"phase": "DONE"})
+        world.pass_time(5)
+        world.stop()
+        up.restore(backup)
+        down.delete("a")
+        if connected:
+            world.mend(up.side)
+        world.start()
+        world.pass_time(30)
+        world.mend(up.side)
+        world.settle()
+        assert (up.objects()["a"]["status"], down.objects()["a"]["status"]) == ({"phase": "DONE"}, {"phase": "DONE"})

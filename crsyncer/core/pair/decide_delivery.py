@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Gap, Observation, Pending, Proof, Record, View
+from crsyncer.core.model import ANY_STATUS, Gap, Observation, Pending, Proof, Record, View
 from crsyncer.core.pair.own_status import receiver
 
 
@@ -37,6 +37,7 @@ def decide_delivery(
     absent                           any                                  give up: no object   S4.1, S5.4
     seen, has this status            no earlier value is on its way       acknowledge          S4.9
     seen, has had another status     from the store, its copy is gone     give up: overtaken   S4.1
+     and was not restored since                                                                S8.3
     seen, its status is no object    a subtree                            dead letter          S4.5
     seen, shared                     any                                  return               F10.3
     seen                             any                                  send                 S4.1
@@ -59,7 +60,7 @@ def decide_delivery(
         return Delivery.ACKNOWLEDGE
     known = record.upstream_uid == own.uid
     ours = ("", record.upstream_status, row.unanswered, row.follows, *record.unanswered)
-    if proof is Proof.MISSING and known and own.status not in ours:
+    if proof is Proof.MISSING and known and row.follows != ANY_STATUS and own.status not in ours:
         return Delivery.OVERTAKEN
     if own.shared:
         return Delivery.RETURN

@@ -357,7 +357,7 @@ class Kind:
                 machine.holds.hold_every(RESTORED, self._context.clock())
                 self._report_fact(Action.HELD, HoldReason.RESTORED, RESTORED.message)
             if upstream:
-                self.reconciler.outbox.distrust()
+                self.reconciler.outbox.distrust(restored=how is not Rewind.REBOOTED)
                 machine.forget_crd()  # the hold of the restore covers deletions that another CRD would cause
 
     def _end_restore(self, settled: Key | None = None) -> None:

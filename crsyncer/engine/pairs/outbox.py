@@ -10,7 +10,7 @@ from typing import Any
 from crsyncer.core.content.object_content import digest, map_generation, note_observed
 from crsyncer.core.content.shape import MutationFailed, bare
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Freshness, Json, Key, Pending, Proof, Side, View
+from crsyncer.core.model import ANY_STATUS, Freshness, Json, Key, Pending, Proof, Side, View
 from crsyncer.core.pair.actions import Agreed, CountAsSent, SendStatus
 from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.pair.own_status import is_obsolete, receiver
@@ -264,8 +264,13 @@ class Outbox:
             if not is_refusal(error):
                 raise
 
-    def distrust(self) -> None:
-        """Upstream was restored: it may have lost what the robot's own objects have shown (S8.3)."""
+    def distrust(self, *, restored: bool) -> None:
+        """Upstream may have lost what the robot's own objects have shown (S8.3).
+
+        `restored`: it was, so that a status that it shows is older than one that waits.
+        """
+        for key, row in list(self._cache.pending.items()) if restored else ():
+            self._cache.set_pending(key, replace(row, follows=ANY_STATUS))
         for key in self._cache.with_own_status:
             record = self._cache.record(key)
             if record.own is not None and record.returned:
