@@ -131,15 +131,32 @@ def test_F10_3_the_objects_follow_the_report_namespace() -> None:
         assert (own_statuses(world), set(own_statuses(world, "fleet"))) == ({}, {own_name()})
 
 
-def test_F10_3_an_object_that_may_not_be_deleted_in_another_namespace_keeps_none_from_being_made() -> None:
+@pytest.mark.parametrize("refusal", [FORBIDDEN, invalid("no")], ids=["403", "422"])
+def test_F10_3_an_object_that_may_not_be_deleted_in_another_namespace_keeps_none_from_being_made(
+    refusal: Reply,
+) -> None:
     with sharing() as world:
         world.cloud.make_namespace("fleet")
         world.robot.set_status("a", {"n": 1})
         world.settle()
-        world.inject("cloud", FORBIDDEN, verb="delete", part=PART)
+        world.inject("cloud", refusal, verb="delete", part=PART, times=math.inf)
         restarted(world, "fleet")
         world.settle()
         assert set(own_statuses(world, "fleet")) == {own_name()}
+
+
+def test_F10_3_S10_a_deletion_that_is_refused_for_good_is_asked_for_hourly_and_keeps_no_status_back() -> None:
+    with sharing() as world:
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.inject("cloud", invalid("no"), verb="delete", part=PART, times=2)
+        mark(world, marked=False)
+        for number in (2, 3):
+            world.robot.set_status("a", {"n": number})
+            world.pass_time(10)
+            assert original(world)["status"] == {"n": number}
+        world.pass_time(3 * HOUR)
+        assert (own_status(world), len(asked(world, verb="delete"))) == (None, 3)
 
 
 def test_F10_3_an_object_that_was_deleted_or_changed_by_others_is_put_right_at_the_next_change() -> None:

@@ -14,7 +14,7 @@ from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.engine.caching.cache import Cache
-from crsyncer.errors import Conflict, NotAllowed, NotReturned, NotServed, SyncError
+from crsyncer.errors import Conflict, Never, NotAllowed, NotReturned, NotServed, SyncError
 from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.list_objects import objects
@@ -141,7 +141,8 @@ class OwnStatuses:
     async def remove(self, key: Key, own: OwnStatus) -> None:
         """Delete the object. One that is where none shall be any more is left where that is refused. Raises SyncError.
 
-        It is deleted where nothing is taken at present, too, unless that is known.
+        It is deleted where nothing is taken at present, too, unless that is known. A refusal for good says nothing of a
+        status that waits.
         """
         here = own.namespace == self._place.namespace
         if here:
@@ -161,6 +162,9 @@ class OwnStatuses:
                 raise self._place.answered(error) or error from None
             if not is_refusal(error):
                 raise
+        except Never as error:
+            if here:
+                raise NotReturned(str(error), retry_after=_REFUSED_SECONDS) from None
         self._know(key, self._cache.record(key).upstream_uid, None)
 
     async def _look_here(self, place: str) -> None:
