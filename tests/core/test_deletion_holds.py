@@ -161,6 +161,16 @@ def test_C1_7_few_copies_are_not_held(left: int, copies: int):
     assert bench.holds.kind_wide == {HoldReason.SELECTION_CHANGED: ("", 7.0)}
 
 
+def test_C1_7_what_is_held_stays_held_however_few_are_left_and_ends_when_none_is():
+    bench, keys = edited(12)
+    assert bench.holds.selection_counted(set(keys[:6]), copies=12, now=6.0)
+    bench.holds.count_selection(7.0)
+    assert bench.holds.selection_counted(set(keys[:1]), copies=12, now=8.0)
+    assert bench.holds.keeps(keys[0]) == SELECTION_CHANGED
+    assert not bench.holds.selection_counted(set(), copies=12, now=9.0)
+    assert bench.holds.keeps(keys[0]) == VERIFY
+
+
 def test_C1_7_left_behind_is_what_is_ours_and_is_not_being_deleted_yet():
     bench, keys = edited(3)
     bench.copies[keys[1]] = view("c-1", stamp=True, terminating=True)

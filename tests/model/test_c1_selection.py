@@ -263,6 +263,31 @@ def test_C1_7_an_original_that_is_selected_again_keeps_its_copy(source: str) -> 
 
 
 @BOTH
+@pytest.mark.parametrize("how", ["killed", "restored"])
+def test_C1_7_a_hold_stays_while_anything_is_left_behind_however_few(source: str, how: str) -> None:
+    with kind(source, few=6) as world:
+        up, down = roles(world, source)
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(30)
+        (before,) = world.status()["holds"]
+        backup = down.snapshot()
+        for number in range(3):
+            up.label(f"off{number}", tier="edge")
+        world.pass_time(30)
+        if how == "killed":
+            world.crash()
+            world.start()
+        else:
+            down.restore(backup)
+        world.pass_time(120)
+        assert (holds(world), world.status()["holds"][0]["id"]) == ([("SelectionChanged", 3)], before["id"])
+        assert len(down.objects()) == 8
+        release(world)
+        world.pass_time(60)
+        assert (len(down.objects()), holds(world)) == (5, [])
+
+
+@BOTH
 def test_C1_7_the_hold_ends_once_nothing_is_left_behind(source: str) -> None:
     with kind(source, few=6, selected=1) as world:
         up, _ = roles(world, source)

@@ -49,7 +49,7 @@ class DeletionHolds:
             self._show_manual()
         for key in [each for each in tombstones if each in self.copies]:
             hold = self.held(key) or (None if self.is_verified(key) else self.held_every())
-            if hold is not None:
+            if hold is not None and (hold is not SELECTION_CHANGED or self._is_selection_held):
                 self.hold(key, hold, now)
 
     def keeps(self, key: Key) -> Hold | Wait | None:
@@ -224,14 +224,23 @@ class DeletionHolds:
         self.hold_every(SELECTION_CHANGED, now)
 
     def selection_counted(self, left_behind: Set[Key], *, copies: int, now: float) -> bool:
-        """So many copies of so many have no selected original any more; whether they are held for a human."""
+        """So many copies of so many have no selected original any more; whether they are held for a human.
+
+        What is held stays held while there are any, however few: it is counted again after a restart, or a restore.
+        """
         self.is_counting = False
-        if not is_mass(len(left_behind), copies):
+        if not left_behind or not (self._is_selection_held or is_mass(len(left_behind), copies)):
             self.kind_wide.pop(HoldReason.SELECTION_CHANGED, None)
             return False
         for key in left_behind:
             self.hold(key, SELECTION_CHANGED, now)
         return True
+
+    @property
+    def _is_selection_held(self) -> bool:
+        """Whether copies without a selected original were held for a human, and are since (C1.7)."""
+        hold_id, _ = self.kind_wide.get(HoldReason.SELECTION_CHANGED, ("", 0.0))
+        return bool(hold_id)
 
     def restored_keys(self) -> Set[Key]:
         """The objects that are held because upstream was restored."""
