@@ -109,7 +109,7 @@ class View:
     finalized: bool = False
     """Upstream's object has this robot's finalizer (C6)."""
     deleted_at: float = 0.0
-    """When an object with the finalizer was deleted, by its server's clock (Unix time, seconds); 0: it was not."""
+    """When the deletion of a terminating object began, by its server's clock (Unix time, seconds); 0: it did not."""
     unselected: bool = False
     """It is a copy that the kind's selector does not match: no list and no watch shows it (C1.7)."""
     replica: ReplicaMark | None = None

@@ -190,7 +190,7 @@ def test_C6_1_no_copy_is_made_before_the_finalizer_is_upstream(mode, finalized, 
     [
         (None, None, (False, 0.0)),
         ([], None, (False, 0.0)),
-        ([MINE + "0"], "1970-01-01T00:16:40Z", (False, 0.0)),
+        ([MINE + "0"], "1970-01-01T00:16:40Z", (False, DELETED)),
         (["x/y", MINE], None, (True, 0.0)),
         ([MINE], "1970-01-01T00:16:40Z", (True, DELETED)),
         ([MINE], "soon", (True, 0.0)),

@@ -83,6 +83,34 @@ def test_S5_1_a_deletion_that_a_finalizer_blocks_for_long_is_reported(world: Wor
 
 
 @pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
+def test_S5_4_a_replaced_copy_that_a_finalizer_keeps_is_reported_and_its_status_does_not_wait(
+    source: str, kill: bool
+) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        world.start()
+        up.create("a", spec={"x": 1})
+        world.settle()
+        down.finalize("a", "lab.example.com/wait")
+        up.delete("a")
+        world.settle()
+        up.create("a", spec={"x": 2})
+        world.settle()
+        down.set_status("a", {"phase": "FORMER"})
+        world.settle()
+        if kill:
+            world.crash()
+            world.start()
+        world.pass_time(700)
+        assert (set(reasons(world)), world.status()["outbox"]["depth"]) == ({"Stuck"}, 0)
+        down.finalize("a")
+        world.settle()
+        assert (down.objects()["a"]["spec"], reasons(world)) == ({"x": 2}, {})
+        assert all("status" not in plane.objects()["a"] for plane in (up, down))
+
+
+@pytest.mark.parametrize("source", SOURCES)
 def test_S5_3_what_is_not_ours_by_the_name_of_what_is_gone_is_no_copy_whose_deletion_is_awaited(source: str) -> None:
     with scene(goals={"source": source, "orphans": "keep"}) as world:
         up, down = roles(world, source)

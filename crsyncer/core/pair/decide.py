@@ -112,7 +112,8 @@ def decide(
     match own:
         case Gap.UNSEEN:
             deleted = _delete(own, copy, policy, record, why=Why.GONE, kept=kept, restless=restless)
-            is_of_another = isinstance(up, View) and not copy.terminating
+            has_status = pending is not None or status is not None
+            is_of_another = isinstance(up, View) and (has_status or not copy.terminating)
             return Plan(_wait_for_list(upstream) if deleted is not None or is_of_another else None, status)
         case Gap.ABSENT:
             why = Why.GONE if not isinstance(up, View) else Why.TERMINATING if up.terminating else Why.REPLACED

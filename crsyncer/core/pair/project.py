@@ -129,7 +129,7 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
         controlled=side is policy.downstream and policy.shape.marks is not None and _is_controlled(raw),
         called=None if key == unnamed else own,
         finalized=finalized,
-        deleted_at=_deleted_at(metadata) if finalized else 0.0,
+        deleted_at=_deleted_at(metadata),
         unselected=side is policy.downstream and not policy.related and not policy.selects(labels(raw)),
         replica=read_replica_mark(raw, policy.robot) if side is policy.upstream and policy.takes_replicas else None,
         shared=side is policy.upstream and is_shared(raw, policy),
@@ -149,8 +149,9 @@ def _is_finalized(metadata: Json, policy: KindPolicy) -> bool:
 
 
 def _deleted_at(metadata: Json) -> float:
+    deleted = metadata.get("deletionTimestamp")
     try:
-        return unix(metadata.get("deletionTimestamp") or "")
+        return 0.0 if deleted is None else unix(deleted)
     except (TypeError, ValueError):
         return 0.0
 

@@ -222,7 +222,7 @@ class Kind:
         }
         unverified = (key for key in self._hold_driver.holds.unverified() if key in going and key not in held)
         deletions = (going[key] for key in unverified if not copies[key].terminating)
-        finalizing = (since for key, since in going.items() if copies[key].terminating)
+        finalizing = (copy.deleted_at for copy in copies.values() if copy.deleted_at and may_delete(copy, self.policy))
         unreturned = self.reconciler.outbox.unreturned()
         statuses = (row.since for key, row in self.cache.pending.items() if not row.dead and key not in unreturned)
         lists = (since for each in self.informers if (since := each.listwatch.unwatched) is not None)
