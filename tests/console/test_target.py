@@ -95,3 +95,9 @@ def test_a_kind_that_is_not_known_is_an_error_with_the_nearest_that_is(typed, me
     with pytest.raises(SyncError, match=f"^{typed} is not synced: ") as caught:
         synced_resource(typed, KNOWN)
     assert str(caught.value).endswith(f"; did you mean {meant}?" if meant else "is annotated")
+
+
+def test_where_no_kind_is_synced_it_is_not_said_that_the_crd_lacks_an_annotation():
+    with pytest.raises(SyncError, match="goals is not synced: no kind is at the moment") as caught:
+        synced_resource("goals", {})
+    assert caught.value.hint == "crsyncer status shows the reason"

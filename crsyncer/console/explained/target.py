@@ -49,12 +49,14 @@ def synced_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
         raise SyncError(
             f"{text} is an object, and this command takes a kind", hint=f"crsyncer explain {text} looks at one object"
         )
+    if not kinds:  # maybe the robot has not answered yet
+        raise SyncError(f"{text} is not synced: no kind is at the moment", hint="crsyncer status shows the reason")
     if found not in kinds:
         words = {word for name, aliases in kinds.items() for word in (name, name.partition(".")[0], *aliases)}
         meant = did_you_mean(text, sorted(words))
         raise SyncError(
             f"{text} is not synced: no CRD of that name on the robot is annotated{meant}",
-            hint=f"synced are: {', '.join(sorted(kinds)) or 'none'}",
+            hint=f"synced are: {', '.join(sorted(kinds))}",
         )
     return found
 
