@@ -192,11 +192,13 @@ def test_S3_5_what_was_just_composed_differs_in_nothing(upstream, downstream, ki
 
 @some
 @given(upstream_goals(), statuses, policies)
-def test_S4_6_status_travels_with_the_copy_only_where_it_is_part_of_the_main_resource(upstream, status, kind):
+def test_S4_6_a_new_copy_has_a_status_where_it_is_part_of_the_main_resource_and_a_put_keeps_the_copys(
+    upstream, status, kind
+):
     new, put = compose(upstream, kind), compose(upstream, kind, stored(goal(status=status)))
     whole = not kind.endpoint(kind.downstream).status
     assert new.get("status") == (upstream.get("status") if whole else None)
-    assert put.get("status") == (status if whole else None)
+    assert put.get("status") == status
 
 
 def test_S4_5_a_put_leaves_an_odd_status_alone_and_a_new_copy_does_not_get_one():

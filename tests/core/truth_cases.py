@@ -143,7 +143,7 @@ class Case(NamedTuple):
         worth = (A, B, NEIGHBOURS, EMPTY) if self.mode == SUBTREE else (A, B, NEIGHBOURS)
         fresh = self.memory.this_uid and self.memory.seed and self.status == NONE
         given = self.upstream_status in worth or (self.pending in (A, B) and self.upstream_status != ODD)
-        return fresh and self.endpoint and given
+        return fresh and given
 
     @property
     def remembered(self) -> Memory:

@@ -319,27 +319,6 @@ def test_S4_4_a_copy_that_is_made_while_the_last_status_is_acknowledged_gets_it(
             assert copy(world)["status"] == original(world)["status"] == {"phase": "Done"}, seed
 
 
-@pytest.mark.parametrize("side", ["cloud", "robot"])
-@pytest.mark.parametrize("source", SOURCES)
-def test_S4_6_a_side_that_loses_its_status_endpoint_is_not_asked_for_it_without_end(source: str, side: str) -> None:
-    with World(kinds={"goals": {"source": source}}) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        keywords: dict[str, Any] = {} if source == "cloud" else {"source": "robot"}
-        world.planes[Side(side)].apply(crd(GROUP, status=False, **keywords))
-        down.set_status("a", {"n": 1})
-        since = world.clock.now
-        world.pass_time(120)
-        assert up.objects()["a"]["status"] == {"n": 1}
-        refused = [each for each in world.journal.asked(verb="status", since=since) if each.status == 404]
-        assert len(refused) <= 6  # as many tries as a minute has (S10)
-        made = len(world.writes)
-        world.pass_time(3600)
-        assert (len(world.writes), world.troubles) == (made, [])
-
-
 @BOTH
 @SHAPES
 def test_S4_2_for_a_filtered_kind_the_patch_tests_the_robots_label_as_well(source: str, subresource: bool) -> None:

@@ -80,8 +80,10 @@ def compose_copy(
     if policy.shape.path is not None and (path := policy.shape.path() or _own_path(desired)):
         new_annotations[UPSTREAM_PATH] = path
     status = keep.get("status")
-    if not endpoint.status and (isinstance(status, dict) or (keep is downstream and status is not None)):
-        body["status"] = status  # part of the main resource there (S4.6); the copy's own even if it is odd
+    # Without the subresource it is part of the main resource (S4.6). The copy's own is always put, even if it is odd: a
+    # server with the subresource ignores it, and one that has lost it since would remove what is not put.
+    if status is not None and (keep is downstream or (not endpoint.status and isinstance(status, dict))):
+        body["status"] = status
     copy_metadata["labels"] = new_labels
     copy_metadata["annotations"] = new_annotations
     body["metadata"] = copy_metadata

@@ -134,7 +134,7 @@ def decide(
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending, audit=audit)
     if isinstance(content, Update) and rejected == own.content:
         content = Wait(Until.RETRY)
-    elif isinstance(content, Seed) and content.follows:
+    elif isinstance(content, Seed) and (content.follows or lacks_status):
         content = None if lacks_status else Wait(Until.RETRY) if rejected and rejected == own.status else content
     elif isinstance(content, Update) and _is_ahead(own, copy, record):
         content = _wait_for_list(upstream) if upstream.freshness is not Freshness.CONFIRMED else content
@@ -223,7 +223,7 @@ def _lacks_status(
 
     A status that waits for upstream counts as upstream's: a copy made again without the cloud goes on where it was.
     """
-    if not known.seed or downstream.has_status or not policy.endpoint(policy.downstream).status:
+    if not known.seed or downstream.has_status:
         return False
     upstream, _ = receiver(upstream, known)
     if upstream.odd_status:

@@ -73,8 +73,9 @@ class KindEntry:
         """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""
         if self.kind is None:
             return 0
-        outbox = self.kind.reconciler.outbox.suspicions if self.policy.upstream is Side.CLOUD else 0
-        return outbox + sum(each.state.expiries for each in self.kind.on(Side.CLOUD))
+        reconciler = self.kind.reconciler
+        writer = reconciler.outbox if self.policy.upstream is Side.CLOUD else reconciler.outcomes
+        return writer.suspicions + sum(each.state.expiries for each in self.kind.on(Side.CLOUD))
 
     def is_missing(self) -> bool:
         """Whether the cloud does not serve the kind."""

@@ -43,6 +43,8 @@ class Outcomes:
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
         self.errors: dict[Job[Key], str] = {}
         """Why the last try of a job failed that is tried again, until one succeeds."""
+        self.suspicions = 0
+        """How often downstream answered that a copy has no `/status`: its CRD may have changed."""
         self._without_status: tuple[Key, str] | None = None
         """The copy, by its key and uid, of which downstream answers that it has no `/status`."""
         self._policy = cache.policy
@@ -58,7 +60,7 @@ class Outcomes:
 
     @property
     def lacks_status(self) -> bool:
-        """Whether downstream answers that it has no `/status`: it is not asked again (C5.5).
+        """Whether downstream answers that it has no `/status`: it is not asked again (S4.4, C5.5).
 
         It answers the same of a copy that is gone, so that shows nothing once the copy has gone.
         """
@@ -104,6 +106,9 @@ class Outcomes:
         side = self._count(job, job.work if job.work in (STATUS, FINALIZER) else "content", result)
         action = Action.FAILED
         self.errors[job] = str(error)
+        if isinstance(error, NoStatus):
+            self.suspicions += 1
+            self._context.report_changed()
         match error:
             case Never():
                 action = Action.DEAD_LETTER
@@ -128,7 +133,7 @@ class Outcomes:
             case _:
                 dispatcher.back_off(job)
         rule = _DEAD_RULES.get(job.work, "S3.6") if isinstance(error, Never) else "S10"
-        rule = "C5.5" if isinstance(error, NoStatus) else rule
+        rule = ("C5.5" if self._policy.related else "S4.4") if isinstance(error, NoStatus) else rule
         self._context.recorder.record(Fact(side, self._policy.resource, job.key, action, rule, str(error)))
         if job.work == STATUS and not isinstance(error, Never):
             self._outbox.tried(job.key, error)

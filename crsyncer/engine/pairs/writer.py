@@ -168,7 +168,7 @@ class Writer:
             whole=await self._copy_in(key, action) if takes_metadata else None,
         )
         reply = await self._request(_Intent(key, action, view), call)
-        if reply.status in _NO_STATUS and action.follows:
+        if reply.status in _NO_STATUS:
             raise NoStatus(f"the {self._policy.downstream} answers that there is no /status: {reply.status}")
         try:
             answer = _object(reply)
