@@ -12,11 +12,13 @@ from crsyncer.cli.output import confirmed, full_name, namespace_option, object_n
 from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, object_target, send_command, settings_options
 from crsyncer.console.explained.target import split_target
 from crsyncer.console.screens.report import object_fields, pending_finalizer, pending_status
-from crsyncer.console.screens.screen import table
+from crsyncer.console.screens.screen import cut, table
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count, duration, plain, unix
 
 SCHEMA = "crsyncer.pending/v1"
+_SHOWN = 4000
+"""So many characters of a status are shown that is about to be dropped; `-o json` shows all."""
 
 
 @click.group()
@@ -95,7 +97,7 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
     what = plain(f"{letter['resource']} {object_name(letter)}")
     preview = (
         f"this status of {what}, waiting since {letter['since']}, will not be sent to the {letter['to']}:",
-        plain(json.dumps(letter["status"], ensure_ascii=False)),
+        cut(json.dumps(letter["status"], ensure_ascii=False), _SHOWN),
         plain(f"it was rejected: {letter['refusal']}"),
     )
     if confirmed(f"drop the status of {what}?", "\n".join(preview), yes=yes, output=output):
