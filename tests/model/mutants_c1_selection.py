@@ -19,7 +19,7 @@ MUTANTS = (
            "if not view.unselected or _is_ours(view, policy)", "if not view.unselected",
            noticed_by="C1_7_the_annotation_of_a_kind_without_a_policy_counts_too"),
     Mutant("however many copies an edit leaves behind, they go at once", DeletionHolds.selection_counted,
-           "if not is_mass(len(left_behind), copies)", "if True",
+           "or is_mass(len(left_behind), copies))", "or False)",
            noticed_by="C1_7_many_are_held_until_somebody_releases_them"),
     Mutant("deletions do not wait until the copies are counted", DeletionHolds.keeps,
            "if every is SELECTION_CHANGED and self.is_counting:\n",

@@ -16,7 +16,7 @@ from tests.model.mutant import Mutant
 # fmt: off
 MUTANTS = (
     Mutant("whatever has the name of what is gone is a copy that has to go", Kind.pending_ages,
-           "key in copies and may_delete(copies[key], self.policy)", "key in copies",
+           "copy.deleted_at and may_delete(copy, self.policy)", "copy.deleted_at",
            noticed_by="S5_3_what_is_not_ours_by_the_name_of_what_is_gone_is_no_copy_whose_deletion_is_awaited"),
     Mutant("a copy is deleted in whatever version it has by then", decide._delete,
            "exact = isinstance(own, View)", "exact = False",
