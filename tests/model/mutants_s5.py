@@ -71,7 +71,7 @@ MUTANTS = (
            "return batch, MASS_DELETION", "return batch, None",
            noticed_by="S5_5b_a_mass_deletion_that_nobody_confirms_is_held_whole_and_every_answer_is_the_same"),
     Mutant("what is held is found out anew after a restart", DeletionHolds.__init__,
-           "if hold is not None:", "if False:",
+           "if hold is not None and", "if False and",
            noticed_by="S5_5b_what_is_held_is_reported_from_the_first_moment_on_and_not_forgotten_before_it"),
     Mutant("what comes back stays held", DeletionHolds.unhold,
            "reason not in staying", "False",
