@@ -8,7 +8,7 @@ import pytest
 from tests import planes
 from tests.system.bed import Bed, crd, eventually, writes
 from tests.system.conftest import MakeBed
-from tests.system.travel import FORBIDDEN, KUBE_SYSTEM_PATH, SLOW, another_cluster, reconnect, restore, snapshot
+from tests.system.travel import FORBIDDEN, KUBE_SYSTEM_PATH, SLOW, reconnect, restore, snapshot
 
 
 async def lived(bed: Bed) -> dict[str, str]:
@@ -115,22 +115,6 @@ async def test_a_cloud_that_was_built_anew_is_noticed_where_kube_system_cannot_b
     await held(bed, 3)
     assert await uids(bed) == copies
     assert writes(bed.robot.link) == []
-
-
-@pytest.mark.fault_22
-async def test_a_kubeconfig_that_pointed_elsewhere_and_back_changed_nothing(bed: Bed):
-    copies = await lived(bed)
-    other = another_cluster(bed.cloud.link)
-    async with bed.stopped():
-        pass
-    await bed.until_side("cloud", "identity-changed")
-    await bed.cloud.patch("a", {"spec": {"x": 7}})
-    other.remove()
-    await bed.robot.shows("a", spec={"x": 7}, seconds=SLOW)
-    await bed.settled()
-    await bed.agent.until(lambda status: (status["health"], status["holds"]) == ("healthy", []))
-    await bed.resumed("cloud", "robot")
-    assert await uids(bed) == copies
 
 
 @pytest.mark.nightly

@@ -88,28 +88,30 @@ def trusting(bed: Bed, **changes: str) -> None:
 
 
 @pytest.mark.fault_38
-@pytest.mark.parametrize("wrong", ["another CA", "another name"])
+@pytest.mark.parametrize(
+    ("elsewhere", "said", "remedy"),
+    [
+        pytest.param("certificate-authority", "CA", "fetch certificate-authority", id="another CA"),
+        pytest.param("tls-server-name", "name", "check server and tls-server-name", id="another name"),
+    ],
+)
 async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_is_lost(
-    bed: Bed, robot: Plane, wrong: str
+    bed: Bed, robot: Plane, elsewhere: str, said: str, remedy: str
 ):
     names = await copied(bed, 3)
-    good = (bed.directory / "cloud.yaml").read_text()
+    good, pid = (bed.directory / "cloud.yaml").read_text(), bed.agent.pid
     bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
-    trusting(
-        bed,
-        **(
-            {"certificate-authority": str(robot.ca_file)} if wrong == "another CA" else {"tls-server-name": "elsewhere"}
-        ),
-    )
+    trusting(bed, **{elsewhere: str(robot.ca_file) if said == "CA" else "elsewhere"})
     await reloaded(bed)  # before a connection can be made with what the agent knew
     bed.cloud.link.restore()
     bed.cloud.link.clear()
-    said = "CA" if wrong == "another CA" else "name"
 
     def is_refused(status: dict[str, Any]) -> bool:
         cloud = status["sides"]["cloud"]
-        return (cloud["state"], status["health"]) == ("unauthorized", "attention") and said in str(cloud["error"])
+        hints = [reason["hint"] for reason in status["reasons"]][:1]
+        told = (cloud["state"], status["health"]) == ("unauthorized", "attention") and said in str(cloud["error"])
+        return told and any(remedy in hint for hint in hints)
 
     await bed.agent.until(is_refused)
     await reported(bed, names, {"phase": "DONE"})
@@ -124,4 +126,5 @@ async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_i
     assert await bed.robot.names() == set(names)
     edit(bed.directory / "cloud.yaml", good)
     await all_reported(bed, names, {"phase": "DONE"})
+    assert bed.agent.pid == pid
     assert deletes(bed.robot.link) == []

@@ -74,6 +74,7 @@ def test_S10_what_is_refused_for_good_is_asked_once_an_hour_and_again_when_it_ch
     assert world.status()["outbox"]["deadLetters"] == 0
 
 
+@pytest.mark.fault_32
 def test_S10_a_request_that_is_too_large_again_and_again_is_a_dead_letter_and_once_is_a_mistake(world: World) -> None:
     world.inject("cloud", TOO_LARGE, verb="patch", times=1)
     world.robot.set_status("a", {"n": 1})

@@ -29,11 +29,6 @@ def replay(request: Request) -> bool:
     return re.search(REPLAY, request.target) is not None
 
 
-def replays(link: Link) -> list[Request]:
-    """Such watches, of any kind."""
-    return [r for r in link.requests if replay(r)]
-
-
 def full_list(request: Request, plural: str = "goals") -> bool:
     """Whether a request lists the kind; a list of at most one object only asks for the cluster's revision."""
     query = parse_qs(request.query)

@@ -16,12 +16,6 @@ TEXT_ONLY = {
 LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-async def all_held(bed: Bed) -> set[str]:
-    """The copies, once each of them is held."""
-    names = await bed.robot.names()
-    return names if (await bed.kind())["held"] == len(names) else set()
-
-
 async def copied(bed: Bed, *names: str) -> None:
     """Create these objects in the cloud, and wait until they are on both sides and nothing is left to do."""
     await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in names))
@@ -34,12 +28,6 @@ async def until_names(side: SideBed, names: set[str]) -> None:
         return await side.names() == names
 
     await eventually(check, what=f"{side.plane.name} has exactly {names}")
-
-
-# Holds
-
-
-# The outbox
 
 
 async def test_S6_3_what_waits_for_the_cloud_is_listed_with_and_without_an_agent(bed: Bed):
@@ -102,9 +90,3 @@ async def test_S10_a_dead_letter_is_listed_tried_again_and_given_up(make_bed: Ma
     await bed.robot.set_status("a", {"phase": "good"})
     await bed.cloud.shows("a", status={"phase": "good"})
     assert await run(bed, "pending", "retry", bed.resource) == "there are no dead letters\n"
-
-
-# Resync
-
-
-# Explain

@@ -1,12 +1,8 @@
 """What an operator sees: `crsyncer status` in every situation, settings that cannot be used, and live reload."""
 
 import json
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from crsyncer.sandbox.agent_process import AgentProcess
 from tests.system.bed import LABEL, Bed, writes
@@ -14,26 +10,6 @@ from tests.system.commands import edit
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.state_dir import quiet
-
-
-@pytest.fixture
-def unasked(tmp_path: Path) -> Iterator[AgentProcess]:
-    """An agent of two clusters to which nobody has connected in the end."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        for side in ("cloud", "robot"):
-            content = {
-                "current-context": side,
-                "clusters": [
-                    {"name": side, "cluster": {"server": f"https://127.0.0.1:{server.getsockname()[1]}/{side}"}}
-                ],
-                "contexts": [{"name": side, "context": {"cluster": side, "user": side}}],
-                "users": [{"name": side, "user": {"token": "t"}}],
-            }
-            (tmp_path / f"{side}.yaml").write_text(json.dumps(content))
-        yield AgentProcess(tmp_path, cloud_kubeconfig=tmp_path / "cloud.yaml", robot_kubeconfig=tmp_path / "robot.yaml")
-        server.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            server.accept()
 
 
 async def test_status_of_a_robot_in_sync_is_healthy_and_exits_0(bed: Bed):
@@ -102,50 +78,6 @@ async def test_status_of_a_killed_agent_tells_the_truth_and_exits_13(bed: Bed):
     await bed.agent.start()
     await bed.agent.until(lambda status: status["health"] == "healthy")
     assert (await bed.agent.crsyncer("status"))[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (("--no-such-flag",), "--no-such-flag"),
-        (("--cloud-kubeconfig", "/no/such/file"), "/no/such/file"),
-        (("--listen", "nonsense"), "--listen"),
-        (("--robot-name", "white space"), "--robot-name"),
-        (("--log-level", "loud"), "--log-level"),
-        (("--namespace", "Not_A_Namespace"), "--namespace"),
-    ],
-)
-async def test_a_wrong_flag_is_one_clear_line_and_exit_2(unasked: AgentProcess, arguments: tuple[str, str], names: str):
-    kubeconfigs = ("--cloud-kubeconfig", str(unasked.directory / "cloud.yaml"))
-    robot = ("--robot-kubeconfig", str(unasked.directory / "robot.yaml"), "--listen", "off")
-    code, output, error = await unasked.crsyncer("run", *kubeconfigs, *robot, *arguments)
-    assert (code, output) == (2, "")
-    (line,) = error.strip().splitlines()
-    assert names in line
-    assert not (unasked.state_dir / "state.db").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("robotName: [", "config.yaml"),
-        ("robotname: robot-1", "robotname"),
-        ("log:\n  level: loud", "log.level"),
-        ("cloud:\n  kubeconfig: /no/such/file", "cloud.kubeconfig"),
-        ("- a list", "config.yaml"),
-    ],
-)
-async def test_a_broken_configuration_is_one_clear_line_and_exit_2(unasked: AgentProcess, text: str, names: str):
-    config = unasked.directory / "config.yaml"
-    config.write_text(text)
-    robot = ("--robot-kubeconfig", str(unasked.directory / "robot.yaml"), "--listen", "off")
-    cloud = () if "cloud:" in text else ("--cloud-kubeconfig", str(unasked.directory / "cloud.yaml"))
-    code, output, error = await unasked.crsyncer("run", "--config", str(config), *cloud, *robot)
-    assert (code, output) == (2, "")
-    (line,) = error.strip().splitlines()
-    assert names in line
-    assert "allowed" in line
-    assert not (unasked.state_dir / "state.db").exists()
 
 
 async def test_a_good_edit_of_the_configuration_applies_and_a_bad_one_is_reported(make_bed: MakeBed, tmp_path: Path):

@@ -11,7 +11,8 @@ from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, eventually, writes
 from tests.system.fleet import EXAMPLES, PREDECESSORS, Fleet, Kind, crds, kinds
-from tests.system.roles import UID
+
+UID = "crsyncer.cloudrobotics.com/upstream-uid"
 
 
 @pytest.fixture(params=[EXAMPLES, PREDECESSORS], ids=["examples", "predecessors"])
@@ -42,11 +43,7 @@ async def fleet(
     finally:
         await agent.kill()
         for api in (cloud_api, robot_api):
-            for crd in found:
-                if await api.find(crd) is not None:
-                    await api.delete(crd)
-            for crd in found:
-                await api.until_gone(crd)
+            await api.remove_crds(*found)
 
 
 async def settled(fleet: Fleet) -> None:

@@ -8,7 +8,6 @@ from tests.system.conftest import MakeBed
 from tests.system.kinds import account, account_name, rules
 
 MINE = {LABEL: ROBOT}
-OTHER = {LABEL: "robot-2"}
 
 
 async def works(bed: Bed) -> None:

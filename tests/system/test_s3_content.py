@@ -45,16 +45,6 @@ STRICT: dict[str, Any] = {
 }
 
 
-async def dead_letters(bed: Bed, count: int) -> None:
-    """Wait until there are so many dead letters, and nothing else is the matter."""
-    codes = ["DeadLetters"] if count else []
-    await bed.agent.until(
-        lambda status: (
-            (status["outbox"]["deadLetters"], [reason["code"] for reason in status["reasons"]]) == (count, codes)
-        )
-    )
-
-
 async def test_S3_1_S3_7_every_field_and_value_survives_both_ways(bed: Bed) -> None:
     await bed.cloud.create("a", spec=VALUES, data={"key": "value"}, unheardOf=[{"kept": False}, 3])
     original = await bed.cloud.get("a")

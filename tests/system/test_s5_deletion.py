@@ -2,44 +2,11 @@
 
 import pytest
 
-from tests.system.asked import deletes
-from tests.system.bed import Bed, crd, eventually
+from tests.system.bed import Bed, crd
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.kinds import account, account_name, rules
 from tests.system.vanished import all_held, back, delete_crd, out_of_sight
-
-FINALIZER = {"metadata": {"finalizers": ["example.com/wait"]}}
-NO_FINALIZER = {"metadata": {"finalizers": None}}
-
-
-async def test_S5_1_upstream_absent_deletes_the_copy_by_uid_and_in_the_background(bed: Bed):
-    await bed.cloud.create("a", spec={"x": 1})
-    uid = (await bed.robot.shows("a"))["metadata"]["uid"]
-    await bed.cloud.delete("a")
-    await bed.robot.gone("a")
-    name, options = deletes(bed.robot.link)[0]
-    assert (name, options["preconditions"]["uid"], options["propagationPolicy"]) == ("a", uid, "Background")
-
-
-async def test_S5_upstream_terminating_deletes_the_copy_and_takes_its_final_status(bed: Bed):
-    await bed.cloud.create("a", spec={"x": 1})
-    await bed.robot.shows("a")
-    # Both deletions wait: upstream's for a controller there, the copy's for one that still cleans up.
-    await bed.cloud.patch("a", FINALIZER)
-    await bed.robot.patch("a", FINALIZER)
-    await bed.cloud.delete("a")
-
-    async def terminating() -> bool:
-        return "deletionTimestamp" in (await bed.robot.get("a"))["metadata"]
-
-    await eventually(terminating, what="the copy is terminating")
-    await bed.robot.set_status("a", {"phase": "CLEANED_UP"})
-    await bed.cloud.shows("a", status={"phase": "CLEANED_UP"})
-    await bed.robot.patch("a", NO_FINALIZER)
-    await bed.robot.gone("a")
-    await bed.cloud.patch("a", NO_FINALIZER)
-    await bed.cloud.gone("a")
 
 
 @pytest.mark.fault_16

@@ -5,18 +5,16 @@ import random
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import dying
 from tests.dying import VARIABLE
-from tests.link.faults import Injection
 from tests.system.asked import deletes
-from tests.system.bed import Bed, History, SideBed, eventually
+from tests.system.bed import Bed, History, eventually
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 
@@ -99,43 +97,6 @@ async def test_S6_1_killed_at_every_commit_what_is_replayed_changes_nothing(
             await bed.start()
         await living
     await lived_once(bed, histories, lives)
-
-
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.fault_01
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_S6_1_killed_at_a_request_what_it_asks_for_again_changes_nothing(bed: Bed, after: bool) -> None:
-    def at(side: SideBed, path: str, method: str) -> Injection:
-        return side.link.stall(path, method=method, times=1, after_request=after)
-
-    async def killed(stalled: Injection, happened: Callable[[], Awaitable[Any]]) -> None:
-        """Kill the agent when it waits for an answer that does not come, and see that what it asked for happens."""
-
-        async def hit() -> bool:
-            return stalled.count > 0
-
-        await eventually(hit, what="the request is made")
-        if after:
-            await happened()
-        await bed.agent.kill()
-        stalled.remove()
-        await bed.start()
-        await happened()
-
-    histories = [await side.record() for side in (bed.cloud, bed.robot)]
-    stalled = at(bed.robot, "/goals", "POST")
-    await bed.cloud.create("a", spec={"step": 1})
-    await killed(stalled, lambda: bed.robot.shows("a", spec={"step": 1}))
-    stalled = at(bed.robot, "/goals/a", "PUT")
-    await bed.cloud.patch("a", {"spec": {"step": 2}})
-    await killed(stalled, lambda: bed.robot.shows("a", spec={"step": 2}))
-    stalled = at(bed.cloud, "/goals/a/status", "PATCH")
-    await bed.robot.set_status("a", {"phase": "DONE"})
-    await killed(stalled, lambda: bed.cloud.shows("a", status={"phase": "DONE"}))
-    stalled = at(bed.robot, "/goals/a", "DELETE")
-    await bed.cloud.delete("a")
-    await killed(stalled, lambda: bed.robot.gone("a"))
-    await lived_once(bed, histories, ["a"])
 
 
 @pytest.mark.fault_02

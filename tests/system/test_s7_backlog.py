@@ -1,6 +1,6 @@
 """S7.2, S6.3: a long outage leaves one status an object, and these go up by what they are worth."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -8,7 +8,6 @@ from tests.system.asked import status_writes
 from tests.system.bed import Bed, eventually, memory
 from tests.system.crowd import each
 
-T = TypeVar("T")
 OFTEN = 5
 """How often those objects report that report periodically."""
 

@@ -2,23 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.resource import NAMESPACE
 from tests import planes
 from tests.system.bed import Bed
 from tests.system.commands import until_held
-
-KUBE_SYSTEM = NAMESPACE.object("kube-system")
-
-
-def said(status: dict[str, Any]) -> bool:
-    """Whether a human is asked about another cluster, once."""
-    codes = [reason["code"] for reason in status["reasons"]]
-    holds = [hold["reason"] for hold in status["holds"]]
-    return (status["health"], codes.count("IdentityChanged"), holds) == ("attention", 1, ["IdentityChanged"])
 
 
 @pytest.mark.fault_19

@@ -12,7 +12,6 @@ from tests.link.link import Link
 from tests.system.asked import deletes, lists
 from tests.system.bed import LABEL, ROBOT, Bed
 from tests.system.conftest import MakeBed
-from tests.system.kinds import edit_crd
 
 SLOW = 60.0
 COUNT = 12
@@ -62,19 +61,6 @@ async def test_S9_4_an_api_server_that_restarts_one_event_later_costs_a_digest(b
     await bed.agent.until(lambda status: status["kinds"][0]["relists"]["cloud"] > before["relists"]["cloud"])
     assert digests(bed.cloud.link)
     assert "goal-3" in singles(bed.cloud.link)
-    assert deletes(bed.robot.link) == []
-
-
-@pytest.mark.fault_14
-@pytest.mark.fault_15
-async def test_S9_4_a_crd_that_is_edited_in_the_cloud_costs_no_copy(bed: Bed):
-    await fill(bed)
-    for edit in range(2):
-        await edit_crd(bed.cloud)
-        await bed.cloud.patch("goal-3", {"spec": {"x": 2 + edit}})
-        await bed.robot.shows("goal-3", spec={"x": 2 + edit}, seconds=SLOW)
-    await bed.settled()
-    await bed.agent.until(lambda status: status["health"] == "healthy")
     assert deletes(bed.robot.link) == []
 
 

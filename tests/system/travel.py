@@ -3,13 +3,11 @@
 import asyncio
 import secrets
 from pathlib import Path
-from typing import Any
 
 from crsyncer.sandbox.resource import NAMESPACE
 from tests import planes
-from tests.link.faults import Injection
 from tests.link.link import Link
-from tests.system.bed import Bed, SideBed
+from tests.system.bed import SideBed
 
 KUBE_SYSTEM_PATH = "^/api/v1/namespaces/kube-system$"
 FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden"}
@@ -38,22 +36,10 @@ async def revision(side: SideBed) -> int:
     return int((await side.api.list(side.resource))["metadata"]["resourceVersion"])
 
 
-def another_cluster(link: Link) -> Injection:
-    """From now on a link leads to a cluster of another identity."""
-    metadata = {"name": "kube-system", "uid": "11111111-2222-3333-4444-555555555555", "resourceVersion": "5"}
-    body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    return link.inject(KUBE_SYSTEM_PATH, status=200, body=body)
-
-
 def reconnect(link: Link) -> None:
     """Every connection breaks, and can be made again at once."""
     link.cut()
     link.restore()
-
-
-async def identity(bed: Bed, side: str = "cloud") -> Any:
-    """A side's identity, as `status` shows it."""
-    return (await bed.agent.status())["sides"][side]["identity"]
 
 
 class BootId:
