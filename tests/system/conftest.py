@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
 from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.plane import Plane
@@ -17,6 +18,7 @@ from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api, ApiError
 from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
+from tests.system.fleet_bed import FleetBed, make_fleet_bed
 
 MakeBed = Callable[..., Awaitable[Bed]]
 LEASE = {
@@ -42,6 +44,23 @@ async def fleet_api(cloud_api: Api) -> AsyncIterator[Api]:
         yield cloud_api
     finally:
         await cloud_api.remove_crds(*FLEET_CRDS.values())
+
+
+@pytest.fixture
+async def policy_api(robot_api: Api) -> AsyncIterator[Api]:
+    """The robot's API server serves SyncPolicies, and no longer does afterwards."""
+    kind = yaml.safe_load(SYNC_POLICY.read_text())
+    await robot_api.apply_crd(kind)
+    yield robot_api
+    await robot_api.remove_crds(kind)
+
+
+@pytest.fixture
+async def fleet(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str) -> AsyncIterator[FleetBed]:
+    """A bed of the fleet's tests; its controllers end with it."""
+    fleet = await make_fleet_bed(fleet_api, cloud, tmp_path, group)
+    yield fleet
+    await fleet.stop()
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ class FleetBed:
         return found
 
 
-async def make_bed(api: Api, cloud: Plane, directory: Path, group: str) -> FleetBed:
+async def make_fleet_bed(api: Api, cloud: Plane, directory: Path, group: str) -> FleetBed:
     """A bed whose kind may be placed."""
     goals = await api.apply_crd(crd(group, filtered="true"))
     return FleetBed(api, cloud, directory, group, goals)

@@ -1,18 +1,12 @@
 """What tests of whole kinds do: annotate CRDs, bring a second kind, give the agent a small account in the cloud."""
 
-import re
-import secrets
 from dataclasses import replace
 from typing import Any
 
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CRD, Resource
 from tests.api import Api
-from tests.link.link import Link
+from tests.core.sync_policies import MINIMAL
 from tests.system.bed import SECONDS, SYNCER, Bed, SideBed, crd, eventually
-
-FILTER = "filter-by-robot-name"
-SOURCE = "spec-source"
-SUBTREE = "status-subtree"
 
 
 async def annotate(bed: Bed, *, resource: str = "", **annotations: str | None) -> None:
@@ -21,12 +15,17 @@ async def annotate(bed: Bed, *, resource: str = "", **annotations: str | None) -
     await bed.robot.api.patch(CRD.object(resource or bed.resource), {"metadata": {"annotations": change}})
 
 
-async def edit_crd(side: SideBed) -> None:
-    """Change what nobody looks at: the API server makes the kind's storage anew, and ends its watches."""
-    resource = side.resource
-    edit = {"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/description", "value": secrets.token_hex(4)}
-    await side.api.patch(CRD.object(f"{resource.plural}.{resource.group}"), [edit])
-    await side.api.until_served(resource)
+def policy_of(bed: Bed, **spec: Any) -> dict[str, Any]:
+    """A SyncPolicy of the kind under test."""
+    resource = {"group": bed.group, "resource": bed.robot.resource.plural}
+    return {**MINIMAL, "metadata": {"name": bed.group}, "spec": {"resource": resource, **spec}}
+
+
+async def set_policy(api: Api, bed: Bed, **spec: Any) -> dict[str, Any]:
+    """Give the kind under test a policy, and wait until it is synced by that."""
+    policy = await api.create(policy_of(bed, **spec))
+    await until_row(bed, state="syncing", policy=bed.group)
+    return policy
 
 
 async def another(bed: Bed, plural: str = "tasks", **keywords: Any) -> tuple[SideBed, SideBed]:
@@ -64,12 +63,6 @@ async def until_row(bed: Bed, plural: str = "goals", *, seconds: float = SECONDS
     what = f"{plural} with {fields}; {await row(bed, plural)}"
     found: dict[str, Any] = await eventually(check, seconds=seconds, what=what)
     return found
-
-
-def asked(link: Link, plural: str = "goals") -> list[str]:
-    """Every request about objects of a kind, as `VERB target`."""
-    path = re.compile(rf"/{plural}(/|$)")
-    return [f"{r.method} {r.target}" for r in link.requests if path.search(r.path)]
 
 
 async def account(api: Api, name: str, rules: list[dict[str, Any]]) -> str:

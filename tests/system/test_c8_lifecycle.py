@@ -12,7 +12,7 @@ from tests.core.sync_policies import MINIMAL
 from tests.system.bed import Bed, crd, eventually
 from tests.system.commands import access
 from tests.system.conftest import MakeBed
-from tests.system.kinds import until_row
+from tests.system.kinds import policy_of, until_row
 
 
 @pytest.fixture
@@ -21,15 +21,11 @@ async def apis(cloud_api: Api, robot_api: Api) -> AsyncIterator[dict[Side, Api]]
     kinds = [*yaml.safe_load_all(APIS.read_text())]
     served = [(api, kind) for api in (cloud_api, robot_api) for kind in kinds]
     served.append((robot_api, yaml.safe_load(SYNC_POLICY.read_text())))
-    try:
-        for api, kind in served:
-            await api.apply_crd(kind)
-        yield {Side.CLOUD: cloud_api, Side.ROBOT: robot_api}
-    finally:
-        for api, kind in served:
-            if await api.find(kind):
-                await api.delete(kind)
-                await api.until_gone(kind)
+    for api, kind in served:
+        await api.apply_crd(kind)
+    yield {Side.CLOUD: cloud_api, Side.ROBOT: robot_api}
+    for api, kind in served:
+        await api.remove_crds(kind)
 
 
 def schema(*fields: str) -> Json:
@@ -77,9 +73,8 @@ async def test_C8_1_C8_3_a_new_field_arrives_a_removed_one_is_held_and_undone_fi
     owner, target = apis[source], apis[source.other]
     cloud_crd = False if source is Side.ROBOT else None
     bed = await make_bed(source=None, cloud_crd=cloud_crd, schema=schema("x", "y"), start=False)
-    resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
-    spec = {"resource": resource, "specSource": source.value, "api": {"source": source.value}}
-    await apis[Side.ROBOT].create({**MINIMAL, "metadata": {"name": bed.group}, "spec": spec})
+    policy = policy_of(bed, specSource=source.value, api={"source": source.value})
+    await apis[Side.ROBOT].create(policy)
     await bed.start(state=None)
     first = await until_api(bed, "current")
     await until_row(bed, state="syncing")

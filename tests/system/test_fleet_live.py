@@ -3,20 +3,16 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from crsyncer.core.model import Json
-from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CONFIG_MAP
-from tests.api import Api
 from tests.delivery.command_line import crsyncer
 from tests.system.bed import eventually
-from tests.system.fleet_bed import HOME, FleetBed, make_bed, marks
+from tests.system.fleet_bed import HOME, FleetBed, marks
 from tests.system.fleet_objects import made
 
 PROPERTIES = "crsyncer-properties"
@@ -24,31 +20,22 @@ STEP = {"path": "/spec/speed", "property": {"name": "speed"}}
 EDITS = 8
 
 
-@pytest.fixture
-async def bed(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str) -> AsyncIterator[FleetBed]:
-    bed = await make_bed(fleet_api, cloud, tmp_path, group)
-    try:
-        yield bed
-    finally:
-        await bed.stop()
-
-
-async def fleet(bed: FleetBed, *words: str | Path, codes: tuple[int, ...] = (0,)) -> Any:
-    kubeconfig = bed.cloud.kubeconfig(bed.directory / "cloud.yaml")
+async def command(fleet: FleetBed, *words: str | Path, codes: tuple[int, ...] = (0,)) -> Any:
+    kubeconfig = fleet.cloud.kubeconfig(fleet.directory / "cloud.yaml")
     done = await asyncio.to_thread(crsyncer, "fleet", *words, "--cloud-kubeconfig", kubeconfig)
     assert done.returncode in codes, done.stdout + done.stderr
     return done
 
 
-async def plan(bed: FleetBed, *words: str | Path) -> set[str]:
-    content = json.loads((await fleet(bed, "plan", "--json", *words, codes=(0, 1))).stdout)
+async def plan(fleet: FleetBed, *words: str | Path) -> set[str]:
+    content = json.loads((await command(fleet, "plan", "--json", *words, codes=(0, 1))).stdout)
     assert {each["when"] for each in content["writes"]} <= {"now"}
     return {f"{each['verb']} {each['namespace']}/{each['name']}" for each in content["writes"]}
 
 
-async def seen(bed: FleetBed) -> dict[str, tuple[str, int]]:
+async def seen(fleet: FleetBed) -> dict[str, tuple[str, int]]:
     """Of each replica its uid, and how many writes of the controller it has had."""
-    return {name: (each["metadata"]["uid"], marks(each)["n"]) for name, each in (await bed.replicas()).items()}
+    return {name: (each["metadata"]["uid"], marks(each)["n"]) for name, each in (await fleet.replicas()).items()}
 
 
 def writes(before: dict[str, tuple[str, int]], after: dict[str, tuple[str, int]]) -> set[str]:
@@ -67,103 +54,103 @@ def writes(before: dict[str, tuple[str, int]], after: dict[str, tuple[str, int]]
     }
 
 
-def edit(bed: FleetBed, dice: random.Random) -> Json:
+def edit(fleet: FleetBed, dice: random.Random) -> Json:
     """An object as somebody might write it next."""
     robot, value = f"r{dice.randrange(4)}", dice.randrange(1000)
-    entry = {"group": bed.group, "resource": "goals", "selectors": [{}]}
+    entry = {"group": fleet.group, "resource": "goals", "selectors": [{}]}
     match dice.randrange(6):
         case 0 | 1:
-            return bed.goal(f"g{dice.randrange(3)}", x=value)
+            return fleet.goal(f"g{dice.randrange(3)}", x=value)
         case 2:
-            return bed.robot(robot, site=dice.choice(["berlin", "paris"]))
+            return fleet.robot(robot, site=dice.choice(["berlin", "paris"]))
         case 3:
             data = {"speed": str(value)}
             return CONFIG_MAP.object(robot, namespace=PROPERTIES, data=data)
         case 4:
-            strip = {"group": bed.group, "resource": "goals", "remove": [dice.choice(["/spec/x", "/spec/none"])]}
+            strip = {"group": fleet.group, "resource": "goals", "remove": [dice.choice(["/spec/x", "/spec/none"])]}
             return made("FieldStrip", namespace="", spec=strip)
     steps = [STEP, {"path": "/spec/site", "set": {"value": value}}]
     overrides = [{"robotSelector": {"matchLabels": {"site": "berlin"}}, "steps": steps[: dice.choice([1, 2])]}]
     return made("RobotPlacement", spec={"robotSelectors": [{}], "resources": [entry], "overrides": overrides})
 
 
-async def apply(bed: FleetBed, obj: Json) -> None:
+async def apply(fleet: FleetBed, obj: Json) -> None:
     """Write what is new of an object: by a patch, since the controller writes statuses at any time."""
-    if await bed.api.find(obj) is None:
-        await bed.api.create(obj)
+    if await fleet.api.find(obj) is None:
+        await fleet.api.create(obj)
         return
     fields = {"/metadata/labels": obj["metadata"].get("labels"), "/spec": obj.get("spec"), "/data": obj.get("data")}
     changes = [{"op": "add", "path": path, "value": value} for path, value in fields.items() if value is not None]
-    await bed.api.patch(obj, changes)
+    await fleet.api.patch(obj, changes)
 
 
-async def test_F11_what_a_plan_says_of_an_edit_is_what_the_controller_then_does(bed: FleetBed) -> None:
+async def test_F11_what_a_plan_says_of_an_edit_is_what_the_controller_then_does(fleet: FleetBed) -> None:
     dice = random.Random(24)
     for name in (HOME, PROPERTIES):
-        await bed.api.ensure_namespace(name)
+        await fleet.api.ensure_namespace(name)
     for number in range(4):
         data = {"speed": "1"}
-        await apply(bed, CONFIG_MAP.object(f"r{number}", namespace=PROPERTIES, data=data))
-    await bed.robots("r0", "r1", "r2", site="berlin")
+        await apply(fleet, CONFIG_MAP.object(f"r{number}", namespace=PROPERTIES, data=data))
+    await fleet.robots("r0", "r1", "r2", site="berlin")
     for name in ("g0", "g1"):
-        await bed.api.create(bed.goal(name, x=1))
-    await bed.place(overrides=[{"steps": [STEP]}])
-    bed.start()
+        await fleet.api.create(fleet.goal(name, x=1))
+    await fleet.place(overrides=[{"steps": [STEP]}])
+    fleet.start()
 
     async def settled() -> bool:
-        return not await plan(bed)
+        return not await plan(fleet)
 
     await eventually(settled, what="a fleet with nothing to do")
     for _ in range(EDITS):
-        obj, before = edit(bed, dice), await seen(bed)
-        (bed.directory / "edit.yaml").write_text(yaml.safe_dump(obj))
-        planned = await plan(bed, "-f", bed.directory / "edit.yaml")
-        await apply(bed, obj)
+        obj, before = edit(fleet, dice), await seen(fleet)
+        (fleet.directory / "edit.yaml").write_text(yaml.safe_dump(obj))
+        planned = await plan(fleet, "-f", fleet.directory / "edit.yaml")
+        await apply(fleet, obj)
 
         async def done(planned: set[str] = planned, before: dict[str, tuple[str, int]] = before) -> bool:
-            return writes(before, await seen(bed)) == planned
+            return writes(before, await seen(fleet)) == planned
 
         await eventually(done, what=f"{planned} of {obj}")
-        assert await plan(bed) == set()
+        assert await plan(fleet) == set()
 
     async def told() -> bool:
-        status = json.loads((await fleet(bed, "status", "--json", "--robot", "r0")).stdout)
+        status = json.loads((await command(fleet, "status", "--json", "--robot", "r0")).stdout)
         placed = next(each for each in status["robot"]["placements"] if each["name"] == "all")
         shown = status["health"], status["controller"]["state"], placed["state"]
         return shown == ("healthy", "running", "Stamped")
 
     await eventually(told, what="a healthy fleet whose Decision says Stamped")
-    explained = json.loads((await fleet(bed, "explain", "all", "--robot", "r0", "--json")).stdout)
+    explained = json.loads((await command(fleet, "explain", "all", "--robot", "r0", "--json")).stdout)
     assert {each["verdict"] for each in explained["replicas"]} == {"current"}
 
     async def sound() -> bool:
-        doctor = json.loads((await fleet(bed, "doctor", "--json", codes=(0, 10, 11, 12, 13))).stdout)
+        doctor = json.loads((await command(fleet, "doctor", "--json", codes=(0, 10, 11, 12, 13))).stdout)
         return {each["state"] for each in doctor["checks"]} == {"ok"}
 
     await eventually(sound, what="a doctor that finds nothing wrong")
 
 
-async def test_F5_2_a_hold_of_the_controller_is_told_and_released_by_the_commands(bed: FleetBed) -> None:
-    await bed.robots("r1", "r2")
-    await bed.api.create(bed.goal(x=1))
-    await bed.place()
-    bed.start()
-    await bed.until_specs(r1={"x": 1}, r2={"x": 1})
+async def test_F5_2_a_hold_of_the_controller_is_told_and_released_by_the_commands(fleet: FleetBed) -> None:
+    await fleet.robots("r1", "r2")
+    await fleet.api.create(fleet.goal(x=1))
+    await fleet.place()
+    fleet.start()
+    await fleet.until_specs(r1={"x": 1}, r2={"x": 1})
     for name in ("r1", "r2"):
-        await bed.api.delete(bed.robot(name))
+        await fleet.api.delete(fleet.robot(name))
 
     def holds(status: Json) -> list[Json]:
         return status.get("holds") or []
 
     # The last Robot of all may be held for a reason of its own.
-    status = await bed.until_status(lambda status: sum(each["objects"] for each in holds(status)) == 2)
+    status = await fleet.until_status(lambda status: sum(each["objects"] for each in holds(status)) == 2)
     ids = [each["id"] for each in holds(status)]
-    assert f"crsyncer fleet release {ids[0]}" in (await fleet(bed, "status", codes=(12,))).stdout
-    shown = json.loads((await fleet(bed, "release", *ids, "--json")).stdout)["holds"]
+    assert f"crsyncer fleet release {ids[0]}" in (await command(fleet, "status", codes=(12,))).stdout
+    shown = json.loads((await command(fleet, "release", *ids, "--json")).stdout)["holds"]
     names = [name for each in shown for name in each["names"]]
-    assert sorted(names) == [f"goals.{bed.group}/robot-r{number}/dock" for number in (1, 2)]
-    content = json.loads((await fleet(bed, "plan", "--json", codes=(1,))).stdout)
+    assert sorted(names) == [f"goals.{fleet.group}/robot-r{number}/dock" for number in (1, 2)]
+    content = json.loads((await command(fleet, "plan", "--json", codes=(1,))).stdout)
     assert {each["when"] for each in content["writes"]} == {"held"}
-    await fleet(bed, "release", "--all", "--yes")
-    await bed.until_specs()
-    await bed.until_status(lambda status: not holds(status))
+    await command(fleet, "release", "--all", "--yes")
+    await fleet.until_specs()
+    await fleet.until_status(lambda status: not holds(status))

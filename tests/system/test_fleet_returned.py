@@ -1,39 +1,25 @@
 """What a real API server takes of what the controller makes of returned statuses (F6.2, F7)."""
 
-from pathlib import Path
-
-import pytest
-
-from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
-from tests.api import Api, Object
+from tests.api import Object
 from tests.system.bed import eventually
-from tests.system.fleet_bed import HOME, FleetBed, make_bed
+from tests.system.fleet_bed import HOME, FleetBed
 from tests.system.fleet_objects import API_VERSION, made
 
 COMBINED = Resource("fleet.crsyncer.cloudrobotics.com", "v1alpha1", "combinedstatuses", "CombinedStatus")
 STATUS: Object = {"phase": "Ready", "battery": 0.25, "pose": {"x": 1, "y": 2.5}, "log": ["<", "é"]}
 
 
-@pytest.fixture
-async def bed(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str):
-    bed = await make_bed(fleet_api, cloud, tmp_path, group)
-    try:
-        yield bed
-    finally:
-        await bed.stop()
-
-
-async def returns(bed: FleetBed, robot: str, **status: object) -> None:
+async def returns(fleet: FleetBed, robot: str, **status: object) -> None:
     """A robot returns a status, once its replica is there."""
 
     async def there() -> Object | None:
-        return (await bed.replicas()).get(f"robot-{robot}/dock")
+        return (await fleet.replicas()).get(f"robot-{robot}/dock")
 
-    await bed.api.patch_status(await eventually(there, what=f"the replica of {robot}"), {**STATUS, **status})
+    await fleet.api.patch_status(await eventually(there, what=f"the replica of {robot}"), {**STATUS, **status})
 
 
-async def test_F7_3_F7_4_a_combined_status_of_all_types_of_cells_is_stored_and_goes_with_its_placement(bed: FleetBed):
+async def test_F7_3_F7_4_a_combined_status_of_all_types_of_cells_is_stored_and_goes_with_its_placement(fleet: FleetBed):
     names = {
         "robot": "inventory.name", "phase": "returned.status.phase", "battery": "returned.status.battery",
         "pose": "returned.status.pose", "log": "returned.status.log", "ok": "returned.status.battery > 0.1",
@@ -46,62 +32,62 @@ async def test_F7_3_F7_4_a_combined_status_of_all_types_of_cells_is_stored_and_g
         "empty": {"combinedFields": fields, "filter": "has(returned.status.gone)"},
         "bad": {"select": [{"name": "x", "def": "nobody"}]},
     }.items():
-        await bed.api.create(made("StatusCollector", namespace="", spec=spec) | {"metadata": {"name": name}})
-    await bed.robots("r1", "r2")
-    await bed.api.create(bed.goal(speed=1))
-    placement = await bed.place(
+        await fleet.api.create(made("StatusCollector", namespace="", spec=spec) | {"metadata": {"name": name}})
+    await fleet.robots("r1", "r2")
+    await fleet.api.create(fleet.goal(speed=1))
+    placement = await fleet.place(
         readyWhen="returned.status.phase == 'Ready'", statusCollectors=["cells", "empty", "bad"]
     )
-    bed.start()
-    await returns(bed, "r1")
-    await returns(bed, "r2", phase="Driving")
+    fleet.start()
+    await returns(fleet, "r1")
+    await returns(fleet, "r2", phase="Driving")
 
     async def combined() -> Object | None:
-        items = (await bed.api.list(COMBINED, namespace=HOME))["items"]
+        items = (await fleet.api.list(COMBINED, namespace=HOME))["items"]
         return items[0] if items and len(items[0]["results"][0]["rows"]) == 2 else None
 
     found = await eventually(combined, what="a CombinedStatus with two rows")
     assert found["metadata"]["ownerReferences"][0]["uid"] == placement["metadata"]["uid"]
-    assert found["source"] == {"group": bed.group, "resource": "goals", "name": "dock"}
+    assert found["source"] == {"group": fleet.group, "resource": "goals", "name": "dock"}
     cells, empty = found["results"]
     assert [[cell.get("value") for cell in row] for row in cells["rows"]] == [
         ["r1", "Ready", "0.25", {"x": 1, "y": 2.5}, ["<", "é"], True, None, 'Key not found in map : "nothing"'],
         ["r2", "Driving", "0.25", {"x": 1, "y": 2.5}, ["<", "é"], True, None, 'Key not found in map : "nothing"'],
     ]
     assert empty["rows"] == [[{"type": "Number", "value": "0"}, {"type": "Number", "value": "+Inf"}]]
-    status = await bed.until_status(lambda status: status["counts"]["ready"] == 1)
+    status = await fleet.until_status(lambda status: status["counts"]["ready"] == 1)
     [collected] = [each for each in status["conditions"] if each["type"] == "Collected"]
     assert (collected["status"], collected["reason"]) == ("False", "BadExpression")
     bad = {"apiVersion": API_VERSION, "kind": "StatusCollector", "metadata": {"name": "bad"}}
 
     async def told() -> bool:
-        return bool(((await bed.api.get(bad)).get("status") or {}).get("errors"))
+        return bool(((await fleet.api.get(bad)).get("status") or {}).get("errors"))
 
     await eventually(told, what="the errors of a StatusCollector")
-    await bed.api.delete(placement)
-    await bed.api.until_gone(placement)
-    await bed.api.until_gone(found)
+    await fleet.api.delete(placement)
+    await fleet.api.until_gone(placement)
+    await fleet.api.until_gone(found)
 
 
-async def test_F6_2_the_status_of_the_only_robot_is_on_the_source_until_there_are_two(bed: FleetBed):
-    await bed.robots("r1")
-    source = await bed.api.create(bed.goal(speed=1))
-    await bed.place(statusReturn="Singleton")
-    bed.start()
-    await returns(bed, "r1")
+async def test_F6_2_the_status_of_the_only_robot_is_on_the_source_until_there_are_two(fleet: FleetBed):
+    await fleet.robots("r1")
+    source = await fleet.api.create(fleet.goal(speed=1))
+    await fleet.place(statusReturn="Singleton")
+    fleet.start()
+    await returns(fleet, "r1")
 
     async def is_there() -> bool:
-        return (await bed.api.get(source)).get("status") == STATUS
+        return (await fleet.api.get(source)).get("status") == STATUS
 
     await eventually(is_there, what="the status on the source")
-    status = await bed.until_status(lambda status: bool(status.get("singletons")))
-    assert status["singletons"] == [{"source": f"goals.{bed.group}/dock", "robot": "r1"}]
-    await bed.stop()
-    await bed.robots("r2")
-    bed.start("second")
+    status = await fleet.until_status(lambda status: bool(status.get("singletons")))
+    assert status["singletons"] == [{"source": f"goals.{fleet.group}/dock", "robot": "r1"}]
+    await fleet.stop()
+    await fleet.robots("r2")
+    fleet.start("second")
 
     async def is_gone() -> bool:
-        return "status" not in await bed.api.get(source)
+        return "status" not in await fleet.api.get(source)
 
     await eventually(is_gone, what="a source without the status")
-    await bed.until_status(lambda status: not status.get("singletons"))
+    await fleet.until_status(lambda status: not status.get("singletons"))

@@ -18,7 +18,7 @@ from crsyncer.sandbox.resource import Resource
 from tests.api import Api, ApiError
 from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd, eventually
-from tests.system.fleet_bed import FleetBed, make_bed
+from tests.system.fleet_bed import FleetBed, make_fleet_bed
 from tests.system.fleet_objects import made
 
 NAMESPACE = "crsyncer-fleet"
@@ -45,7 +45,7 @@ class Account:
 
 @pytest.fixture
 async def account(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str) -> AsyncIterator[Account]:
-    bed = await make_bed(fleet_api, cloud, tmp_path, group)
+    bed = await make_fleet_bed(fleet_api, cloud, tmp_path, group)
     (tmp_path / "crd.yaml").write_text(yaml.safe_dump(crd(group, filtered="true")))
     done = await asyncio.to_thread(crsyncer, "fleet", "manifests", "--crds", tmp_path / "crd.yaml", "--json")
     granted = [each for each in json.loads(done.stdout)["items"] if each["kind"] in GRANTS]

@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from crsyncer.core.content.annotations import ROBOT_LABEL, SHARD_LABEL
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.model import Json
@@ -18,20 +16,11 @@ from tests.api import Api
 from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd, eventually
 from tests.system.conftest import FLEET_CRDS
-from tests.system.fleet_bed import FleetBed, make_bed
+from tests.system.fleet_bed import FleetBed
 from tests.system.fleet_objects import made
 from tests.system.kinds import account
 
 REPORTS = (FLEET_CRDS["robotsyncstates"], FLEET_CRDS["robotobjectstatuses"])
-
-
-@pytest.fixture
-async def bed(fleet_api: Api, cloud: Plane, tmp_path: Path, group: str):
-    bed = await make_bed(fleet_api, cloud, tmp_path, group)
-    try:
-        yield bed
-    finally:
-        await bed.stop()
 
 
 def rules(goals: Resource) -> list[Any]:
@@ -43,27 +32,27 @@ def rules(goals: Resource) -> list[Any]:
     ]
 
 
-async def asked(bed: FleetBed, command: str, *words: str) -> Json:
+async def asked(fleet: FleetBed, command: str, *words: str) -> Json:
     """The document of a command that reads the fleet."""
-    kubeconfig = bed.cloud.kubeconfig(bed.directory / "reader.kubeconfig")
+    kubeconfig = fleet.cloud.kubeconfig(fleet.directory / "reader.kubeconfig")
     done = await asyncio.to_thread(crsyncer, "fleet", command, "--json", "--cloud-kubeconfig", kubeconfig, *words)
     return dict(json.loads(done.stdout))
 
 
-async def until_shown(bed: FleetBed, *words: str, robots: dict[str, int], codes: list[str]) -> None:
+async def until_shown(fleet: FleetBed, *words: str, robots: dict[str, int], codes: list[str]) -> None:
     """Wait until `fleet status` counts the reports of so many robots, and says so of shards."""
 
     async def same() -> bool:
-        shown = await asked(bed, "status", *words)
+        shown = await asked(fleet, "status", *words)
         said = [each["code"] for each in shown["reasons"] if each["code"].startswith("Shard")]
         return shown["robots"] == {"all": 3, "offline": 0, **robots} and said == codes
 
     await eventually(same, what=f"status {robots}, {codes}")
 
 
-async def checked(bed: FleetBed, *words: str) -> dict[tuple[str, str], Json]:
+async def checked(fleet: FleetBed, *words: str) -> dict[tuple[str, str], Json]:
     """The checks of `fleet doctor`."""
-    checks = (await asked(bed, "doctor", *words))["checks"]
+    checks = (await asked(fleet, "doctor", *words))["checks"]
     return {(each["name"], each["resource"] or ""): each for each in checks}
 
 
@@ -74,7 +63,7 @@ def resolved(status: Json) -> str:
 
 
 async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_killed_stops_no_other(
-    bed: FleetBed, plane_b: Plane, robot: Plane, robot_api: Api, group: str, tmp_path: Path
+    fleet: FleetBed, plane_b: Plane, robot: Plane, robot_api: Api, group: str, tmp_path: Path
 ):
     async with Api(plane_b.server, ca_file=plane_b.ca_file, token=plane_b.admin_token) as api_b:
         kind = crd(group, filtered="true")
@@ -82,67 +71,67 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
         for api in (api_b, robot_api):
             await asyncio.gather(*map(api.apply_crd, REPORTS))
         try:
-            await bed.robots("r0")
-            await bed.robots("rb", **{SHARD_LABEL: "b"})
-            await bed.robots("rc", **{SHARD_LABEL: "c"})
-            source = await bed.api.create(bed.goal(speed=1))
-            await bed.place()
+            await fleet.robots("r0")
+            await fleet.robots("rb", **{SHARD_LABEL: "b"})
+            await fleet.robots("rc", **{SHARD_LABEL: "c"})
+            source = await fleet.api.create(fleet.goal(speed=1))
+            await fleet.place()
             token = await account(api_b, "fleet", rules(on_b.goals))
             files = [
                 f"b={plane_b.kubeconfig(tmp_path / 'b.kubeconfig', token=token)}",
                 f"c={robot.kubeconfig(tmp_path / 'c.kubeconfig')}",
             ]
-            bed.start("fleet", "--shard", files[0], "--shard", files[1])
-            await bed.until_specs(r0={"speed": 1})
+            fleet.start("fleet", "--shard", files[0], "--shard", files[1])
+            await fleet.until_specs(r0={"speed": 1})
             await on_b.until_specs(rb={"speed": 1})
-            await bed.until_status(
+            await fleet.until_status(
                 lambda status: resolved(status) == f"shard c: the cloud does not serve goals.{group}"
             )
-            assert (await checked(bed, "--shard", files[1]))["kind", f"c/goals.{group}"]["state"] == "fail"
+            assert (await checked(fleet, "--shard", files[1]))["kind", f"c/goals.{group}"]["state"] == "fail"
             on_c = FleetBed(robot_api, robot, tmp_path, group, await robot_api.apply_crd(kind))
             await on_c.until_specs(rc={"speed": 1})
-            await bed.until_status(lambda status: resolved(status) == "")
+            await fleet.until_status(lambda status: resolved(status) == "")
             old = (await on_b.replicas())["robot-rb/dock"]["metadata"]["uid"]
 
             marks = {"labels": {ROBOT_LABEL: "rb"}, "annotations": {ROBOT: "rb"}}
             report = made("RobotSyncState", spec={"robot": "rb", "beat": 1})
             await api_b.create({**report, "metadata": {"name": "rb", "namespace": "robot-rb", **marks}})
             given = ("--shard", files[0], "--shard", files[1])
-            await until_shown(bed, *given, robots={"online": 1, "unreported": 2}, codes=[])
-            await until_shown(bed, *given[:2], robots={"online": 1, "unreported": 1}, codes=["ShardNotGiven"])
-            await until_shown(bed, robots={"online": 0, "unreported": 1}, codes=["ShardNotGiven"] * 2)
-            checks = await checked(bed, *given[:2])
+            await until_shown(fleet, *given, robots={"online": 1, "unreported": 2}, codes=[])
+            await until_shown(fleet, *given[:2], robots={"online": 1, "unreported": 1}, codes=["ShardNotGiven"])
+            await until_shown(fleet, robots={"online": 0, "unreported": 1}, codes=["ShardNotGiven"] * 2)
+            checks = await checked(fleet, *given[:2])
             assert [checks["shard", name]["state"] for name in "bc"] == ["ok", "fail"]
             assert {each["state"] for (_, name), each in checks.items() if name.startswith("b/")} == {"ok"}
             assert {("kind", f"b/goals.{group}"), ("permissions", f"b/goals.{group}")} <= checks.keys()
 
-            assert (await asked(bed, "plan", *given))["writes"] == []
+            assert (await asked(fleet, "plan", *given))["writes"] == []
             for name, known in (("rb", True), ("rc", False)):
-                [shown] = (await asked(bed, "explain", "all", "--robot", name, *given[:2]))["replicas"]
+                [shown] = (await asked(fleet, "explain", "all", "--robot", name, *given[:2]))["replicas"]
                 assert (shown["shard"], shown["reason"]) == (name[1], "Current" if known else "NotRead")
                 assert (shown["uid"] == old) is known
-            [rendered] = (await asked(bed, "render", "all", "--robot", "rb", *given))["items"]
+            [rendered] = (await asked(fleet, "render", "all", "--robot", "rb", *given))["items"]
             assert rendered["metadata"]["namespace"] == "robot-rb"
 
             plane_b.stop("apiserver", graceful=False)
-            await until_shown(bed, *given, robots={"online": 0, "unreported": 2}, codes=["ShardAway"])
-            assert (await checked(bed, *given))["shard", "b"]["state"] == "fail"
-            await bed.api.patch(source, {"spec": {"speed": 2}})
-            await bed.until_specs(r0={"speed": 2})
+            await until_shown(fleet, *given, robots={"online": 0, "unreported": 2}, codes=["ShardAway"])
+            assert (await checked(fleet, *given))["shard", "b"]["state"] == "fail"
+            await fleet.api.patch(source, {"spec": {"speed": 2}})
+            await fleet.until_specs(r0={"speed": 2})
             await on_c.until_specs(rc={"speed": 2})
-            await bed.until_status(lambda status: status["counts"]["waiting"] == 1 and not status["holds"])
+            await fleet.until_status(lambda status: status["counts"]["waiting"] == 1 and not status["holds"])
 
             plane_b.start()
             await on_b.until_specs(rb={"speed": 2})
             assert (await on_b.replicas())["robot-rb/dock"]["metadata"]["uid"] == old
-            await bed.until_status(lambda status: status["counts"]["waiting"] == 0)
+            await fleet.until_status(lambda status: status["counts"]["waiting"] == 0)
 
-            await bed.api.delete(await bed.placement())
+            await fleet.api.delete(await fleet.placement())
 
             async def none_left() -> bool:
-                return not (await on_b.replicas() or await on_c.replicas() or await bed.replicas())
+                return not (await on_b.replicas() or await on_c.replicas() or await fleet.replicas())
 
             await eventually(none_left, what="no replica on any shard")
         finally:
-            await bed.stop()
+            await fleet.stop()
             await robot_api.remove_crds(*REPORTS)

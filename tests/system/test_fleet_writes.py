@@ -19,7 +19,7 @@ from tests.api import Api
 from tests.system.audited import AuditLog, audited_plane
 from tests.system.bed import eventually, some_at_a_time
 from tests.system.conftest import FLEET_CRDS
-from tests.system.fleet_bed import FleetBed, make_bed
+from tests.system.fleet_bed import FleetBed, make_fleet_bed
 
 ROBOTS = [f"r{number}" for number in range(100)]
 PROPERTIES = "crsyncer-properties"
@@ -97,7 +97,7 @@ async def ledger(running_sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Ledg
         async with Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token) as api:
             for crd in FLEET_CRDS.values():
                 await api.apply_crd(crd)
-            bed = await make_bed(api, plane, tmp_path, GROUP)
+            bed = await make_fleet_bed(api, plane, tmp_path, GROUP)
             await api.ensure_namespace(PROPERTIES)
             labels = {name: {"lift": "no"} for name in ROBOTS} | {"r7": {"lift": "yes", "uses": "yes"}}
             await some_at_a_time(api.create(bed.robot(name, **labels[name])) for name in ROBOTS)

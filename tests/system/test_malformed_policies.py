@@ -1,13 +1,8 @@
 """C1.3 on a real API server: twenty policies that its schema lets through, and that cannot be followed."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-import yaml
-
-from crsyncer.cli.crds import SYNC_POLICY
 from tests.api import Api
 from tests.core.sync_policies import MINIMAL
 from tests.system.bed import Bed, crd
@@ -56,18 +51,6 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
 """By the plural of the kind: what makes its policy malformed, and what is said of that."""
 
 
-@pytest.fixture
-async def served(robot_api: Api) -> AsyncIterator[Api]:
-    """An API server that serves SyncPolicies, and no longer does afterwards."""
-    raw = yaml.safe_load(SYNC_POLICY.read_text())
-    try:
-        await robot_api.apply_crd(raw)
-        yield robot_api
-    finally:
-        await robot_api.delete(raw)
-        await robot_api.until_gone(raw)
-
-
 def policy(bed: Bed, plural: str) -> dict[str, Any]:
     """The policy of a kind, with its own mistake."""
     spec = {"specSource": "cloud", **MALFORMED[plural][0]}
@@ -83,18 +66,18 @@ def policy(bed: Bed, plural: str) -> dict[str, Any]:
 
 
 async def test_C1_3_twenty_malformed_policies_are_a_line_each_and_no_other_kind_notices(
-    served: Api, make_bed: MakeBed
+    policy_api: Api, make_bed: MakeBed
 ) -> None:
     assert len(MALFORMED) == 20
     bed = await make_bed()
     for plural in MALFORMED:
-        await served.create(policy(bed, plural))
+        await policy_api.create(policy(bed, plural))
     annotated = {"sources": {"source": "cloud"}, "subtrees": {"source": "cloud", "subtree": "theirs"}}
     crds = [crd(bed.group, plural=each, **annotated.get(each, {"source": None})) for each in MALFORMED]
     try:
         # A policy that is read after the CRD of its kind would meet one that runs by its annotations.
         await bed.agent.until(lambda status: len(status["policies"]) == len(MALFORMED))
-        await asyncio.gather(*(served.create(each) for each in crds))
+        await asyncio.gather(*(policy_api.create(each) for each in crds))
 
         def told(status: dict[str, Any]) -> bool:
             rows = {row["name"]: row for row in status["policies"]}
@@ -112,6 +95,6 @@ async def test_C1_3_twenty_malformed_policies_are_a_line_each_and_no_other_kind_
         _, screen, _ = await bed.agent.crsyncer("status")
         assert screen.startswith("ATTENTION: ")
     finally:
-        await asyncio.gather(*(served.delete(each) for each in crds))
+        await asyncio.gather(*(policy_api.delete(each) for each in crds))
         for plural in MALFORMED:
-            await served.delete(policy(bed, plural))
+            await policy_api.delete(policy(bed, plural))
