@@ -8,11 +8,10 @@ from crsyncer.core.model import Key
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.fleet_calls import DECISIONS
 from crsyncer.fleet.domain.values import PLACEMENT_FINALIZER, Rendering
-from tests.fleet.made import KIND, placement, wanted
+from tests.fleet.made import KIND, placement
 
 FINALIZERS = "/metadata/finalizers"
 MADE = Rendering({"spec": {"x": 1}}, {}, {}, "stamp")
-WANTED = wanted(MADE)
 
 
 def test_a_cluster_scoped_kind_has_no_namespace_in_its_path():

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import strategies as st
 
 from crsyncer.fleet.domain.change import Input
 from crsyncer.fleet.domain.losses import Why
@@ -11,8 +10,6 @@ from crsyncer.fleet.domain.replica_plan import Removal
 from crsyncer.fleet.domain.values import Verdict
 from tests.fleet.lossy import World, show
 from tests.fleet.made import GOALS, KIND, key, raw_placement, raw_robot
-
-REASONS = st.sampled_from(list(Why))
 
 
 def test_F5_1_a_replica_goes_at_once_after_an_edit_and_after_a_deletion():

@@ -1,7 +1,6 @@
 """The marks of replicas, and how they are read (F3.2)."""
 
 import pytest
-from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.fleet.domain.names import (
@@ -15,8 +14,6 @@ from crsyncer.fleet.domain.values import SourceKey
 from tests.fleet.made import GOALS, marked
 
 KEY = SourceKey(GOALS, "site", "dock")
-NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,250}[a-z0-9])?", fullmatch=True)
-ROBOTS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?", fullmatch=True)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,6 @@ def _who(chance: Random) -> str:
     return chance.choice(["a", "a", "a", "b"])
 
 
-_STRIPPED = ("/spec/text", "/spec/z/deep", "/metadata/labels/use")
 _VERBS = ("", "create", "patch", "delete", "list", "watch", "get", "update")
 _PARTS = (
     *("", "", "/goals", "/maps", "/robots", "/robotplacements", "/robotplacementdecisions", "/fieldstrips"),

@@ -31,7 +31,6 @@ SHARD_LABEL = f"{FLEET}/shard"
 SYNC_STATES = f"robotsyncstates.{FLEET}"
 GOALS = f"goals.{GROUP}"
 _INPUTS = (ROBOTS, oracle.PLACEMENTS, f"robotplacementdecisions.{FLEET}", oracle.STRIPS, "configmaps", GOALS)
-_SEEN_SECONDS = 10.0
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import itertools
 
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_machine import HELD
-from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS
+from tests.fleet_model.world_parts import DECISIONS, PLACEMENTS
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.plane import GROUP
 
@@ -76,20 +76,6 @@ def test_F6_4_a_replica_that_terminates_is_due_and_made_again_when_it_is_gone() 
         assert world.decided() == {"r1": "Stamped"}
 
 
-def test_F6_4_errors_are_counted_and_the_first_20_are_shown() -> None:
-    with fleet(robots=3, start=False) as world:
-        names = [f"x{number:02}" for number in range(40)]
-        world.robots(*names, site="north")
-        steps = [{"path": "/spec/site", "property": {"name": "missing"}}]
-        world.edit("p", overrides=[{"robotSelector": {"matchLabels": {"site": "north"}}, "steps": steps}])
-        world.start()
-        world.agree()
-        status = world.status()
-        assert (len(status["errors"]), status["errorCount"]) == (20, 40)
-        assert (status["counts"]["blocked"], status["counts"]["stamped"]) == (40, 3)
-        assert world.condition("RolledOut")[0] == "False"
-
-
 def test_F6_3_rights_that_are_taken_away_stop_only_what_needs_them() -> None:
     with fleet(robots=2) as world:
         world.inject(FORBIDDEN, verb="create", part="/namespaces", times=1_000_000, seconds=3000)
@@ -128,17 +114,6 @@ def test_F11_many_writes_of_one_placement_do_not_hold_up_another() -> None:
         assert len(written) == 151
         assert written[lift].time - began < 5.0
         assert lift < 140
-
-
-def test_F6_4_a_robot_label_shows_who_was_selected() -> None:
-    with fleet(robots=3, start=False) as world:
-        world.edit("p", robotSelectors=[{"matchLabels": {"site": "north"}}])
-        world.start()
-        world.settle()
-        assert world.decided() == {}
-        world.cloud.label("r2", kind=INVENTORY_KIND, site="north")
-        world.agree()
-        assert world.decided() == {"r2": "Stamped"}
 
 
 def test_F6_4_what_the_server_refuses_stays_blocked_under_a_new_leader_and_at_each_try() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.fleet_model.fleet_agents import OFFLINE_SECONDS
 from tests.fleet_model.rolling import entries, rolling
 from tests.fleet_model.world_parts import INVENTORY_KIND
 
@@ -37,13 +36,6 @@ def test_F8_2_at_most_maxConcurrency_robots_are_in_flight():
         assert fleet.watch.most == 2
         assert len(fleet.watch.begun) == 8
         assert set(fleet.states().values()) == {"Ready"}
-
-
-def test_F8_2_a_percentage_is_of_the_online_robots():
-    with rolling(8, offline=12, silent=12, maxConcurrency="25%") as fleet:
-        fleet.change(2)
-        fleet.settle()
-        assert fleet.watch.most == 2
 
 
 def test_F8_2_paused_begins_none_and_finishes_what_was_begun():
@@ -84,23 +76,6 @@ def test_F8_3_a_robot_fails_after_progressDeadlineSeconds_and_not_before():
         assert fleet.states() == {"o1": "Failed"}
 
 
-def test_F8_4_a_new_leader_counts_progressDeadlineSeconds_from_the_decision():
-    with rolling(1, progressDeadlineSeconds=300) as fleet:
-        fleet.change("bad", seconds=200.0)
-        fleet.world.kill()
-        fleet.world.start()
-        fleet.world.pass_time(120.0)
-        assert fleet.states() == {"o1": "Failed"}
-
-
-def test_F6_4_a_robot_is_ready_once_it_was_so_for_minReadySeconds():
-    with rolling(1, minReadySeconds=60) as fleet:
-        fleet.change(2, seconds=50.0)
-        assert fleet.states() == {"o1": "InFlight"}
-        fleet.world.pass_time(30.0)
-        assert fleet.states() == {"o1": "Ready"}
-
-
 def test_F8_bad_content_reaches_at_most_maxConcurrency_and_maxFailures_and_one_robots():
     with rolling(100, offline=10, silent=10, maxConcurrency=5, maxFailures=2) as fleet:
         fleet.change("bad")
@@ -137,33 +112,6 @@ def test_F8_4_an_offline_robot_keeps_its_content_and_catches_up():
         fleet.settle()
         assert fleet.with_content(2) == {"o1", "o2", "o3", "f1"}
         assert (fleet.states()["f1"], fleet.states()["f2"]) == ("Ready", "Deferred")
-
-
-def test_F8_4_Stamp_writes_offline_robots_in_turn_and_uncounted():
-    with rolling(3, offline=4) as fleet:
-        fleet.world.edit("p", rollout={**fleet.world.placement()["spec"]["rollout"], "offline": "Stamp"})
-        fleet.change(2)
-        fleet.settle()
-        assert len(fleet.with_content(2)) == 7
-        assert {state for name, state in fleet.states().items() if name.startswith("f")} == {"Stamped"}
-        assert set(fleet.watch.robots[:3]) == {"o1", "o2", "o3"}
-        fleet.agents.connect("f1", "f2", "f3", "f4")
-        fleet.settle()
-        assert set(fleet.states().values()) == {"Ready"}
-
-
-def test_F8_4_begun_content_that_was_never_ready_is_replaced_offline_too():
-    with rolling(2, maxFailures=5) as fleet:
-        fleet.change("fatal")
-        fleet.settle()
-        fleet.world.pass_time(OFFLINE_SECONDS)
-        assert fleet.with_content("fatal") == {"o1", "o2"}
-        fleet.change(3)
-        fleet.settle()
-        assert fleet.with_content(3) == {"o1", "o2"}
-        fleet.agents.connect("o1", "o2")
-        fleet.settle()
-        assert set(fleet.states().values()) == {"Ready"}
 
 
 def test_F8_5_without_reports_a_rollout_orders_and_gates_nothing():

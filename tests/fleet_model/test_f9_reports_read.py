@@ -7,7 +7,6 @@ import pytest
 from crsyncer.core.reports.text import rfc3339
 from tests.fleet_model.fleet_agents import SYNC_STATES
 from tests.fleet_model.judged_objects import marks
-from tests.fleet_model.oracle import OURS, ROBOT_LABEL
 from tests.fleet_model.rolling import Rolling, rolling
 
 PLAIN: dict[str, Any] = {"begin": False, "ready_when": "true"}
@@ -63,30 +62,6 @@ def test_F9_4_a_time_in_the_future_keeps_nobody_online_for_ever():
         assert (counted(fleet, "offline"), counted(fleet, "unreported")) == (0, 0)
         fleet.world.pass_time(670.0)
         assert counted(fleet, "offline") == 1
-
-
-@pytest.mark.parametrize(
-    ("namespace", "marked", "counts"),
-    [
-        ("default", {}, True),
-        ("robot-s1", {}, True),
-        ("robot-s2", {}, False),
-        ("default", {"labels": {ROBOT_LABEL: "s2"}}, False),
-        ("default", {"annotations": {f"{OURS}robot": "s2"}}, False),
-        ("default", {"annotations": {}}, False),
-    ],
-)
-def test_F9_1_only_a_report_of_its_robot_and_in_its_place_counts(namespace, marked, counts):
-    with rolling(0, silent=2, **PLAIN) as fleet:
-        fleet.agents.put_report("s1", spec={"robot": "s1", "beat": 1}, namespace=namespace, **marked)
-        assert counted(fleet, "unreported") == (1 if counts else 2)
-
-
-@pytest.mark.parametrize("beat", [None, "7", True, 1.5])
-def test_F9_1_a_report_without_a_beat_counts_not(beat):
-    with rolling(0, silent=1, **PLAIN) as fleet:
-        fleet.agents.put_report("s1", spec={"robot": "s1", "beat": beat})
-        assert counted(fleet, "unreported") == 1
 
 
 def test_F9_6_a_robot_is_ready_once_it_has_applied_the_very_write():
