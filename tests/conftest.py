@@ -18,6 +18,8 @@ from tests.faults.rows import ROWS
 from tests.link.link import Link
 
 _LOG_LINES = 60
+_WAITING = {"contract", "delivery", "door", "faults", "system"}
+"""Rooms whose tests mostly wait for processes."""
 
 
 # How fast a machine is says nothing of what is shown.
@@ -37,6 +39,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """The tags of the fault matrix: `pytest -m fault_07`."""
     for row, text in ROWS.items():
         config.addinivalue_line("markers", f"fault_{row:02}: {text}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the files that compute evenly between those that wait for servers, so that no processor is idle for long.
+
+    Each worker takes the next file. One room after the other, all would first compute and then all wait.
+    """
+    files = list(dict.fromkeys(item.path for item in items))
+    waiting = [file for file in files if file.parent.name in _WAITING]
+    computing = [file for file in files if file.parent.name not in _WAITING]
+    place = {file: (number + 0.5) / len(some) for some in (waiting, computing) for number, file in enumerate(some)}
+    items.sort(key=lambda item: (place[item.path], item.path))
 
 
 @pytest.hookimpl(wrapper=True)
