@@ -40,7 +40,7 @@ def test_S10_it_happened_exactly_when_the_answer_says_so(status, body, text, ret
 
 
 FOUND = {"kind": "Status"}
-garbled = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists)
+garbled = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists, max_leaves=10)
 
 
 @many
