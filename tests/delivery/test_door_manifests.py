@@ -1,6 +1,5 @@
 """`crsyncer door manifests`: one right, and pods that a real API server admits."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from crsyncer.cli.door.door_drain import door_drain
 from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.delivery.command_line import crsyncer
-from tests.delivery.kubectl import kubectl
+from tests.delivery.kubectl import admitted
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "cloud/door"
@@ -111,18 +110,6 @@ def test_only_robots_reach_haproxy_and_only_monitoring_the_metrics():
     assert not any("type" in spec for spec in services.values())
 
 
-async def test_a_real_api_server_takes_every_object_and_admits_the_pods_as_restricted(sandbox: Sandbox):
-    """Strict validation refuses unknown fields; `restricted` is the API server's own judgement of the pod."""
-    text = await asyncio.to_thread(kubectl, sandbox, "cloud", "kustomize", FOLDER)
-    objects = list(yaml.safe_load_all(text))
+def test_a_real_api_server_takes_every_object_and_admits_the_pods_as_restricted(sandbox: Sandbox):
+    objects = admitted(sandbox, FOLDER)
     assert objects == [*yaml.safe_load_all((FOLDER / "door.yaml").read_text())]
-    places = yaml.safe_dump_all([each for each in objects if each["kind"] in ("Namespace", "ServiceAccount")])
-    apply = ("apply", "--server-side", "--force-conflicts", "-f", "-")
-    await asyncio.to_thread(kubectl, sandbox, "cloud", *apply, given=places)
-    [deployment] = [each for each in objects if each["kind"] == "Deployment"]
-    meta = {"name": "crsyncer-door-0", "namespace": "crsyncer-door"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": deployment["spec"]["template"]["spec"]}
-    dry_run = (*apply, "--dry-run=server", "--validate=strict")
-    for given in ([pod], objects):
-        told = await asyncio.to_thread(kubectl, sandbox, "cloud", *dry_run, given=yaml.safe_dump_all(given))
-        assert len(told.splitlines()) == len(given)
