@@ -18,6 +18,7 @@ from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api, ApiError
 from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
+from tests.system.confined import Confined
 from tests.system.fleet_bed import FleetBed, make_fleet_bed
 
 MakeBed = Callable[..., Awaitable[Bed]]
@@ -44,6 +45,12 @@ async def fleet_api(cloud_api: Api) -> AsyncIterator[Api]:
         yield cloud_api
     finally:
         await cloud_api.remove_crds(*FLEET_CRDS.values())
+
+
+@pytest.fixture(scope="module")
+def confined(running_sandbox: Sandbox) -> Confined:
+    """A cloud whose robots are confined."""
+    return Confined(running_sandbox.cloud)
 
 
 @pytest.fixture

@@ -22,11 +22,6 @@ from tests.system.confined import GROUP, KINDS, SHARED, Confined, at
 Check = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Confined:
-    return Confined(running_sandbox.cloud)
-
-
 @pytest.fixture
 def check(sandbox: Sandbox, tmp_path: Path) -> Check:
     """Run check-access as the holder of a token, for the kinds of these tests."""

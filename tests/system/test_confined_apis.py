@@ -12,7 +12,6 @@ from crsyncer.console.confinement.manifests import Plan, Profile, confinable
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.kinds.sync_policy import API_VERSION, KIND, read_sync_policy
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRDS
-from crsyncer.sandbox.two_planes import Sandbox
 from tests.system.bed import SECONDS, crd
 from tests.system.confined import GROUP, ROBOTS, Answer, Caller, Confined
 
@@ -26,25 +25,24 @@ POLICY = {
 
 
 @pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Confined:
-    found = Confined(running_sandbox.cloud)
+def confined(confined: Confined) -> Confined:
     for each in yaml.safe_load_all(APIS.read_text()):
-        assert found.admin.ask("POST", CRDS, each).status in (201, 409)
+        assert confined.admin.ask("POST", CRDS, each).status in (201, 409)
     kind = confinable(crd(GROUP, plural="maps", source="robot"), Profile.NAMESPACE, place="-")
     kind = replace(kind, sync_policy=read_sync_policy(POLICY))
     for profile in Profile:
-        found.apply(Plan(ROBOTS, (kind,), profile=profile))
+        confined.apply(Plan(ROBOTS, (kind,), profile=profile))
 
     def settled() -> bool:
         """The server has heard of roles and policies: the former let a request pass, the latter refuse it."""
         return all(
             "crsyncer: " in make(who, MINE, robot="r9", query="?dryRun=All").message
             and "crsyncer: " in api_set(who, "x", query="?dryRun=All").message
-            for who in (found.robots["r1"], found.sharing["r1"])
+            for who in (confined.robots["r1"], confined.sharing["r1"])
         )
 
     assert until(settled, seconds=SECONDS)
-    return found
+    return confined
 
 
 def body(name: str, robot: str = "r1", **spec: Any) -> dict[str, Any]:

@@ -5,16 +5,10 @@ from typing import Any
 import pytest
 
 from crsyncer.core.content.annotations import OURS
-from crsyncer.sandbox.two_planes import Sandbox
 from tests.system.bed import LABEL
 from tests.system.confined import JSON_PATCH, Answer, Caller, Confined, where
 
 MINE, THEIRS, FOREIGN = f"{OURS}robot-r1", f"{OURS}robot-r2", "example.com/wait"
-
-
-@pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Confined:
-    return Confined(running_sandbox.cloud)
 
 
 def who(confined: Confined, *, shared: bool) -> Caller:

@@ -34,11 +34,6 @@ class Agent:
         return content
 
 
-@pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Confined:
-    return Confined(running_sandbox.cloud)
-
-
 @pytest.fixture
 async def robots(
     confined: Confined, sandbox: Sandbox, robot_api: Api, tmp_path: Path

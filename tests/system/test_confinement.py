@@ -10,7 +10,6 @@ import pytest
 
 from crsyncer.adapters.retries import until
 from crsyncer.core.content.object_content import ROBOT
-from crsyncer.sandbox.two_planes import Sandbox
 from tests.system.bed import LABEL, SECONDS
 from tests.system.confined import (
     GROUP,
@@ -27,11 +26,6 @@ from tests.system.confined import (
 )
 
 ENROLL = {"spec": {"expirationSeconds": 600}}
-
-
-@pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Confined:
-    return Confined(running_sandbox.cloud)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from crsyncer.core.content.object_content import ROBOT as ROBOT_ANNOTATION
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json
 from crsyncer.sandbox.resource import CRD, Resource
-from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
 from tests.model.shared import crd_of_statuses
 from tests.system.bed import LABEL, ROBOT, Bed, eventually
@@ -65,14 +64,13 @@ async def test_F10_3_the_status_follows_the_mark_there_and_back(sharing: Bed, cl
 
 
 @pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Iterator[Confined]:
+def confined(confined: Confined) -> Iterator[Confined]:
     """Robots that are confined, and may write statuses of their own."""
-    found = Confined(running_sandbox.cloud)
-    assert found.admin.ask("POST", CRD.path(), CRD_OF_STATUSES).status in (201, 409)
+    assert confined.admin.ask("POST", CRD.path(), CRD_OF_STATUSES).status in (201, 409)
     kind = confinable(CRD_OF_STATUSES, Profile.NAMESPACE, place="-")
-    found.apply(Plan(ROBOTS, (kind,), profile=Profile.NAMESPACE))
-    yield found
-    assert found.admin.ask("DELETE", CRD.path(name=CRD_OF_STATUSES["metadata"]["name"])).status == 200
+    confined.apply(Plan(ROBOTS, (kind,), profile=Profile.NAMESPACE))
+    yield confined
+    assert confined.admin.ask("DELETE", CRD.path(name=CRD_OF_STATUSES["metadata"]["name"])).status == 200
 
 
 async def test_F10_3_a_confined_robot_writes_its_own_statuses_and_no_others(confined: Confined) -> None:

@@ -26,15 +26,14 @@ STATES = Resource("fleet.crsyncer.cloudrobotics.com", "v1alpha1", "robotsyncstat
 
 
 @pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Iterator[Confined]:
+def confined(confined: Confined) -> Iterator[Confined]:
     """Robots that are confined, and may report."""
-    found = Confined(running_sandbox.cloud)
-    assert found.admin.ask("POST", CRD.path(), REPORTS).status in (201, 409)
+    assert confined.admin.ask("POST", CRD.path(), REPORTS).status in (201, 409)
     for profile in Profile:
         kind = confinable(REPORTS, profile, place="-")
-        found.apply(Plan(ROBOTS, (kind,), profile=profile, namespaces=(SHARED,)))
-    yield found
-    assert found.admin.ask("DELETE", CRD.path(name=REPORTS["metadata"]["name"])).status == 200
+        confined.apply(Plan(ROBOTS, (kind,), profile=profile, namespaces=(SHARED,)))
+    yield confined
+    assert confined.admin.ask("DELETE", CRD.path(name=REPORTS["metadata"]["name"])).status == 200
 
 
 @pytest.fixture

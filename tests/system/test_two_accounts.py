@@ -21,12 +21,11 @@ GOALS = KINDS["goals"]
 
 
 @pytest.fixture(scope="module")
-def confined(running_sandbox: Sandbox) -> Confined:
+def confined(confined: Confined) -> Confined:
     """The cloud with one more robot, which has two accounts."""
-    made = Confined(running_sandbox.cloud)
     kinds = (confinable(GOALS, Profile.NAMESPACE, place="-"),)
-    made.apply(Plan(("r4",), kinds, two_accounts=True))
-    return made
+    confined.apply(Plan(("r4",), kinds, two_accounts=True))
+    return confined
 
 
 @dataclass(frozen=True, slots=True)
