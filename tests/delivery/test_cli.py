@@ -203,6 +203,7 @@ def agent(tmp_path):
         running.process.wait()
 
 
+@pytest.mark.fault_48
 def test_the_life_of_an_agent_as_its_operator_sees_it(agent):
     offline = {"RobotOffline", "CloudOffline"}
     agent.wait_for(lambda: offline <= {reason["code"] for reason in status(agent.state)[1]["reasons"]})

@@ -53,12 +53,6 @@ async def flapping(bed: Bed, *, flaps: int, seconds: float) -> None:
     assert (await bed.kind())["relists"] == before["relists"]
 
 
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.fault_42
-async def test_a_link_that_is_down_and_up_by_turns_brings_everything_in_each_up_phase_for_few_bytes(bed: Bed):
-    await flapping(bed, flaps=4, seconds=3.0)
-
-
 @pytest.mark.nightly
 @pytest.mark.fault_42
 async def test_a_link_that_flaps_for_ten_minutes_brings_everything_in_each_up_phase_for_few_bytes(bed: Bed):

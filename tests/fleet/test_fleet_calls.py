@@ -7,11 +7,10 @@ import pytest
 from crsyncer.core.model import Key
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.fleet_calls import DECISIONS
-from crsyncer.fleet.domain.values import PLACEMENT_FINALIZER, Rendering
+from crsyncer.fleet.domain.values import PLACEMENT_FINALIZER
 from tests.fleet.made import KIND, placement
 
 FINALIZERS = "/metadata/finalizers"
-MADE = Rendering({"spec": {"x": 1}}, {}, {}, "stamp")
 
 
 def test_a_cluster_scoped_kind_has_no_namespace_in_its_path():

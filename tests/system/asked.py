@@ -51,12 +51,6 @@ def status_writes(link: Link, name: str = "") -> list[Request]:
     return [r for r in found if not name or r.path.endswith(f"/{name}/status")]
 
 
-def refusal(code: int, message: str, **details: Any) -> dict[str, Any]:
-    """A Status object as an API server sends it."""
-    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    return status | {"code": code, "message": message} | details
-
-
 async def hit(injection: Injection, times: int = 1, *, seconds: float = 60.0) -> None:
     """Wait until an injection has met so many requests."""
 

@@ -23,18 +23,6 @@ async def ask(bed: Bed, *arguments: str, code: int = 0) -> dict[str, Any]:
     return content
 
 
-async def until_held(bed: Bed, number: int, reason: str) -> dict[str, Any]:
-    """Wait until just one hold is there, of this reason and so many objects, and the kind is held; the hold."""
-
-    def held(status: dict[str, Any]) -> bool:
-        holds = [(hold["resource"], hold["reason"], hold["objects"]) for hold in status["holds"]]
-        kinds = [(kind["resource"], kind["state"], kind["held"]) for kind in status["kinds"]]
-        wanted = ([(bed.resource, reason, number)], [(bed.resource, "held", number)], "attention")
-        return (holds, kinds, status["health"]) == wanted
-
-    return dict((await bed.agent.until(held))["holds"][0])
-
-
 def edit(file: Path, text: str) -> None:
     """Change a file as editors do: at no time is it empty, or half there, for whoever watches it."""
     whole = file.with_name(f"{file.name}.new")

@@ -49,6 +49,7 @@ async def test_a_CA_file_beside_the_kubeconfig_that_is_replaced_is_enough(make_b
     await bed.until_kind("syncing")
 
 
+@pytest.mark.fault_49
 @pytest.mark.parametrize("is_early", [False, True])
 async def test_a_certificate_of_the_past_and_one_of_the_future_need_a_human(make_bed: MakeBed, is_early: bool):
     bed = await make_bed(start=False)
@@ -61,6 +62,7 @@ async def test_a_certificate_of_the_past_and_one_of_the_future_need_a_human(make
         await bed.agent.start()
         if is_early:
             await calls_a_human(bed, error="this machine's clock is behind", remedy="set this machine's clock")
+            assert (await bed.agent.status())["reasons"][0]["code"] == "ClockSuspect"
         else:
             await calls_a_human(bed, error="has expired", remedy="check this machine's clock")
         assert server.requests == []

@@ -2,8 +2,7 @@
 
 import pytest
 
-from crsyncer.sandbox.agent_process import AgentProcess
-from tests.system.bed import Bed, eventually, writes
+from tests.system.bed import Bed, writes
 from tests.system.crowd import copied, report_all, shown_all
 
 
@@ -27,30 +26,3 @@ async def test_S6_5_a_bad_database_is_set_aside_and_rebuilt(bed: Bed) -> None:
     assert {file.stat().st_mode & 0o777 for file in bed.agent.state_dir.glob("state.db*")} == {0o600}
     assert writes(bed.robot.link) == writes(bed.cloud.link) == []
     assert await bed.robot.names() == await bed.cloud.names() == set(names)
-
-
-@pytest.mark.fault_48
-async def test_S6_5_a_second_instance_exits_1_with_the_holders_pid(bed: Bed) -> None:
-    await copied(bed, 1)
-    second = AgentProcess(
-        bed.directory, cloud_kubeconfig=bed.directory / "cloud.yaml", robot_kubeconfig=bed.directory / "robot.yaml"
-    )
-
-    async def refused() -> None:
-        await second.start(ready=False)
-
-        async def ended() -> bool:
-            return not second.running
-
-        await eventually(ended, what="the second instance ends")
-        assert await second.stop() == 1
-        assert f"process {bed.agent.pid}" in bed.agent.log.read_text()
-
-    await refused()
-    assert bed.agent.running
-    await bed.cloud.patch("g00", {"spec": {"x": 2}})
-    await bed.robot.shows("g00", spec={"x": 2})
-    async with bed.stopped(kill=True):
-        assert (bed.agent.state_dir / "lock").read_text()  # of the dead one: nobody has to clean up
-    await refused()
-    assert bed.agent.running
