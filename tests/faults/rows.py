@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from tests.rules import functions_in
@@ -59,6 +60,7 @@ ROWS = {
 _TAG = re.compile(r"fault_(\d\d)$")
 
 
+@cache
 def tagged(root: Path) -> dict[int, list[str]]:
     """The tests of each row, as `file::name` below `root`."""
     found: dict[int, list[str]] = defaultdict(list)
