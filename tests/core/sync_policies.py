@@ -16,6 +16,13 @@ MINIMAL: Json = {
     "spec": {"resource": {"group": "lab.example.com", "resource": "orders"}},
 }
 
+
+def placeable(plural: str, group: str = "", **spec: Any) -> Json:
+    """The SyncPolicy by which a kind without annotations is placed; its name is the kind's."""
+    placed = {"resource": {"group": group, "resource": plural}, "specSource": "cloud", "filter": {"byRobotName": True}}
+    return {**MINIMAL, "metadata": {"name": plural}, "spec": {**placed, **spec}}
+
+
 FULL: Json = {
     **MINIMAL,
     "spec": {

@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from crsyncer.adapters.config import FLEET_RUN_OPTIONS
 from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
-from tests.core.sync_policies import MINIMAL
+from tests.core.sync_policies import placeable
 from tests.delivery.command_line import crsyncer
 from tests.delivery.kubectl import admitted
 
@@ -29,16 +28,6 @@ def manifests(*arguments: str | Path) -> list[Json]:
 
 def of_kind(objects: list[Json], kind: str) -> list[Json]:
     return [each for each in objects if each["kind"] == kind]
-
-
-def policy(name: str, plural: str, **spec: Any) -> Json:
-    """A SyncPolicy by which a kind without a CRD is placed."""
-    placed = {"specSource": "cloud", "filter": {"byRobotName": True}}
-    return {
-        **MINIMAL,
-        "metadata": {"name": name},
-        "spec": {"resource": {"group": "", "resource": plural}, **placed, **spec},
-    }
 
 
 def test_the_files_for_kustomize_are_what_the_commands_print():
@@ -114,7 +103,7 @@ def test_a_namespace_that_is_there_already_is_not_changed():
 
 
 def test_a_kind_without_a_crd_is_placed_by_its_sync_policy_and_has_no_status(tmp_path: Path):
-    (tmp_path / "policies.yaml").write_text(yaml.safe_dump_all([policy("c", "configmaps"), policy("s", "secrets")]))
+    (tmp_path / "policies.yaml").write_text(yaml.safe_dump_all([placeable("configmaps"), placeable("secrets")]))
     done = crsyncer("fleet", "manifests", "--crds", tmp_path)
     assert (done.returncode, done.stderr) == (
         0,

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from crsyncer.core.model import Json
+from tests.core.sync_policies import placeable
 from tests.delivery.command_line import crsyncer
 from tests.system.fleet_objects import made
 
@@ -174,17 +175,7 @@ def test_F2_3_a_kind_that_is_not_annotated_is_not_rendered(render):
     replicas, said = render(placement(templates=[template()]), bare, ROBOT, code=1)
     assert replicas == []
     assert "goals.lab.example.com: NotPlaceable: the CRD goals.lab.example.com says spec-source nothing" in said
-    policy = {
-        "apiVersion": "crsyncer.cloudrobotics.com/v1alpha1",
-        "kind": "SyncPolicy",
-        "metadata": {"name": "goals"},
-        "spec": {
-            "resource": {"group": "lab.example.com", "resource": "goals"},
-            "specSource": "cloud",
-            "filter": {"byRobotName": True},
-        },
-    }
-    [replica], _ = render(placement(templates=[template()]), bare, policy, ROBOT)
+    [replica], _ = render(placement(templates=[template()]), bare, placeable("goals", "lab.example.com"), ROBOT)
     assert replica["kind"] == "Goal"
 
 

@@ -7,6 +7,7 @@ import yaml
 
 from crsyncer.cli.crds import SYNC_POLICY
 from tests.api import ApiError
+from tests.core.sync_policies import placeable
 from tests.system.bed import crd, eventually
 from tests.system.fleet_bed import HOME, OURS, FleetBed, marks
 
@@ -77,14 +78,8 @@ async def test_F1_2_a_standby_leads_when_the_leader_gives_the_lease_back_or_stan
 async def test_F2_3_config_maps_are_placed_by_a_sync_policy(fleet: FleetBed):
     await fleet.robots("r1")
     policies = yaml.safe_load(SYNC_POLICY.read_text())
-    resource = await fleet.api.apply_crd(policies)
+    await fleet.api.apply_crd(policies)
     try:
-        spec = {
-            "resource": {"group": "", "resource": "configmaps"},
-            "specSource": "cloud",
-            "filter": {"byRobotName": True},
-        }
-        policy = {"apiVersion": resource.api_version, "kind": "SyncPolicy", "metadata": {"name": "maps"}, "spec": spec}
         await fleet.place(resources=[{"group": "", "resource": "configmaps", "names": ["nav"]}])
         nav = {
             "apiVersion": "v1",
@@ -95,7 +90,7 @@ async def test_F2_3_config_maps_are_placed_by_a_sync_policy(fleet: FleetBed):
         await fleet.api.create(nav)
         fleet.start()
         await fleet.until_status(lambda status: condition(status, "Resolved")["reason"] == "NotPlaceable")
-        await fleet.api.create(policy)
+        await fleet.api.create(placeable("configmaps"))
 
         async def placed() -> bool:
             found = await fleet.api.find({**nav, "metadata": {"name": "nav", "namespace": "robot-r1"}})

@@ -11,6 +11,7 @@ from crsyncer.core.model import Json
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CONFIG_MAP, Resource
 from tests.api import Api
+from tests.core.sync_policies import placeable
 from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd
 from tests.system.conftest import FLEET_CRDS
@@ -73,20 +74,10 @@ async def test_F11_plan_names_every_write_of_what_is_stored_and_of_an_edit(
     edited = await plan("-f", file(other, third))
     assert writes(edited) == {"update robot-r1/dock now", "update robot-r2/dock now", "create robot-r3/dock now"}
     assert writes(await plan("--without", "a")) == {"delete robot-r1/dock now", "delete robot-r2/dock now"}
-    policy = {
-        "apiVersion": "crsyncer.cloudrobotics.com/v1alpha1",
-        "kind": "SyncPolicy",
-        "metadata": {"name": "maps"},
-        "spec": {
-            "resource": {"group": "", "resource": "configmaps"},
-            "specSource": "cloud",
-            "filter": {"byRobotName": True},
-        },
-    }
     maps = {"group": "", "resource": "configmaps", "names": ["nav"]}
     more = made("RobotPlacement", spec={"robotNames": ["r1"], "resources": [maps]}) | {"metadata": {"name": "maps"}}
     nav = CONFIG_MAP.object("nav", data={"a": "b"})
-    assert writes(await plan("-f", file(policy, more, nav))) == {"create robot-r1/nav now"}
+    assert writes(await plan("-f", file(placeable("configmaps"), more, nav))) == {"create robot-r1/nav now"}
     rollout = {"readyWhen": "true", "rollout": {}}
     slow = {**placement, "spec": {**placement["spec"], **rollout}}
     assert writes(await plan("-f", file(slow, other))) == {"update robot-r1/dock inTurn", "update robot-r2/dock inTurn"}

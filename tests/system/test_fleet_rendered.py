@@ -11,6 +11,7 @@ from crsyncer.core.model import Json
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CONFIG_MAP, Resource
 from tests.api import Api
+from tests.core.sync_policies import placeable
 from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd
 from tests.system.conftest import FLEET_CRDS
@@ -55,17 +56,7 @@ async def test_render_reads_the_cloud_and_puts_a_file_over_it(
     nav = CONFIG_MAP.object("nav", data={"a": "b"})
     [replica], said = await render("-f", file(both, nav), code=1)
     assert "configmaps: NotPlaceable: no SyncPolicy in the cloud for configmaps" in said
-    policy = {
-        "apiVersion": "crsyncer.cloudrobotics.com/v1alpha1",
-        "kind": "SyncPolicy",
-        "metadata": {"name": "maps"},
-        "spec": {
-            "resource": {"group": "", "resource": "configmaps"},
-            "specSource": "cloud",
-            "filter": {"byRobotName": True},
-        },
-    }
-    _, replica = (await render("-f", file(both, nav, policy)))[0]
+    _, replica = (await render("-f", file(both, nav, placeable("configmaps"))))[0]
     assert (replica["kind"], replica["data"]) == ("ConfigMap", {"a": "b"})
 
     gone = {"group": group, "resource": "tasks", "names": ["t"]}
