@@ -17,7 +17,7 @@ demo: $(STAMP) ## the main job on two throw-away control planes, told as a story
 WORKERS ?= 3
 PYTEST := PYTHONHASHSEED=0 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 COVERING := tests/core tests/console tests/fleet
-FIRST := tests/delivery tests/model tests/system
+FIRST := tests/delivery tests/door tests/system tests/model
 OTHERS := $(filter-out $(COVERING) $(FIRST),$(patsubst %/,%,$(wildcard tests/*/)))
 
 test: $(STAMP) ## everything that CI runs (ARGS='-k S5_4 -x': those tests only)

@@ -1,21 +1,27 @@
 """The bed of the fleet's tests: a real cloud with the fleet's kinds, robots, and controllers as processes."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
+
+import yaml
 
 from crsyncer.sandbox.fleet_process import controller
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.program import Program
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api, Object
+from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd, eventually
 from tests.system.fleet_objects import made
 
 OURS = "crsyncer.cloudrobotics.com/"
 HOME = "default"
+Check = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -41,6 +47,30 @@ class FleetBed:
         """End all controllers."""
         for each in self.controllers.values():
             await each.kill()
+
+    async def command(
+        self, *words: str | Path, code: int | None = 0, login: Path | None = None
+    ) -> CompletedProcess[str]:
+        """Run `crsyncer fleet`, as an administrator or with another login; its exit code has to be this one."""
+        kubeconfig = login or self.cloud.kubeconfig(self.directory / "cloud.yaml")
+        done = await asyncio.to_thread(crsyncer, "fleet", *words, "--cloud-kubeconfig", kubeconfig)
+        assert code in (None, done.returncode), done.stdout + done.stderr
+        return done
+
+    async def asked(self, *words: str | Path, code: int | None = 0, login: Path | None = None) -> Object:
+        """The document that a command prints."""
+        return dict(json.loads((await self.command(*words, "--json", code=code, login=login)).stdout))
+
+    async def checked(self, *words: str, code: int | None = None, login: Path | None = None) -> dict[Check, Object]:
+        """The checks of `fleet doctor`, by name and resource."""
+        checks = (await self.asked("doctor", *words, code=code, login=login))["checks"]
+        return {(each["name"], each["resource"] or ""): each for each in checks}
+
+    def file(self, *objects: Object) -> Path:
+        """A file with these objects."""
+        path = self.directory / "objects.yaml"
+        path.write_text(yaml.safe_dump_all(objects))
+        return path
 
     async def robots(self, *names: str, **labels: str) -> None:
         """Make Robots."""

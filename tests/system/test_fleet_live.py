@@ -1,16 +1,10 @@
 """The fleet's commands beside a running controller, on a real API server: what a plan says is what then happens."""
 
-import asyncio
-import json
 import random
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from crsyncer.core.model import Json
 from crsyncer.sandbox.resource import CONFIG_MAP
-from tests.delivery.command_line import crsyncer
 from tests.system.bed import eventually
 from tests.system.fleet_bed import HOME, FleetBed, marks
 from tests.system.fleet_objects import made
@@ -20,15 +14,8 @@ STEP = {"path": "/spec/speed", "property": {"name": "speed"}}
 EDITS = 8
 
 
-async def command(fleet: FleetBed, *words: str | Path, codes: tuple[int, ...] = (0,)) -> Any:
-    kubeconfig = fleet.cloud.kubeconfig(fleet.directory / "cloud.yaml")
-    done = await asyncio.to_thread(crsyncer, "fleet", *words, "--cloud-kubeconfig", kubeconfig)
-    assert done.returncode in codes, done.stdout + done.stderr
-    return done
-
-
 async def plan(fleet: FleetBed, *words: str | Path) -> set[str]:
-    content = json.loads((await command(fleet, "plan", "--json", *words, codes=(0, 1))).stdout)
+    content = await fleet.asked("plan", *words, code=None)
     assert {each["when"] for each in content["writes"]} <= {"now"}
     return {f"{each['verb']} {each['namespace']}/{each['name']}" for each in content["writes"]}
 
@@ -103,8 +90,7 @@ async def test_F11_what_a_plan_says_of_an_edit_is_what_the_controller_then_does(
     await eventually(settled, what="a fleet with nothing to do")
     for _ in range(EDITS):
         obj, before = edit(fleet, dice), await seen(fleet)
-        (fleet.directory / "edit.yaml").write_text(yaml.safe_dump(obj))
-        planned = await plan(fleet, "-f", fleet.directory / "edit.yaml")
+        planned = await plan(fleet, "-f", fleet.file(obj))
         await apply(fleet, obj)
 
         async def done(planned: set[str] = planned, before: dict[str, tuple[str, int]] = before) -> bool:
@@ -114,18 +100,17 @@ async def test_F11_what_a_plan_says_of_an_edit_is_what_the_controller_then_does(
         assert await plan(fleet) == set()
 
     async def told() -> bool:
-        status = json.loads((await command(fleet, "status", "--json", "--robot", "r0")).stdout)
+        status = await fleet.asked("status", "--robot", "r0")
         placed = next(each for each in status["robot"]["placements"] if each["name"] == "all")
         shown = status["health"], status["controller"]["state"], placed["state"]
         return shown == ("healthy", "running", "Stamped")
 
     await eventually(told, what="a healthy fleet whose Decision says Stamped")
-    explained = json.loads((await command(fleet, "explain", "all", "--robot", "r0", "--json")).stdout)
+    explained = await fleet.asked("explain", "all", "--robot", "r0")
     assert {each["verdict"] for each in explained["replicas"]} == {"current"}
 
     async def sound() -> bool:
-        doctor = json.loads((await command(fleet, "doctor", "--json", codes=(0, 10, 11, 12, 13))).stdout)
-        return {each["state"] for each in doctor["checks"]} == {"ok"}
+        return {each["state"] for each in (await fleet.checked()).values()} == {"ok"}
 
     await eventually(sound, what="a doctor that finds nothing wrong")
 
@@ -145,12 +130,12 @@ async def test_F5_2_a_hold_of_the_controller_is_told_and_released_by_the_command
     # The last Robot of all may be held for a reason of its own.
     status = await fleet.until_status(lambda status: sum(each["objects"] for each in holds(status)) == 2)
     ids = [each["id"] for each in holds(status)]
-    assert f"crsyncer fleet release {ids[0]}" in (await command(fleet, "status", codes=(12,))).stdout
-    shown = json.loads((await command(fleet, "release", *ids, "--json")).stdout)["holds"]
+    assert f"crsyncer fleet release {ids[0]}" in (await fleet.command("status", code=12)).stdout
+    shown = (await fleet.asked("release", *ids))["holds"]
     names = [name for each in shown for name in each["names"]]
     assert sorted(names) == [f"goals.{fleet.group}/robot-r{number}/dock" for number in (1, 2)]
-    content = json.loads((await command(fleet, "plan", "--json", codes=(1,))).stdout)
+    content = await fleet.asked("plan", code=1)
     assert {each["when"] for each in content["writes"]} == {"held"}
-    await command(fleet, "release", "--all", "--yes")
+    await fleet.command("release", "--all", "--yes")
     await fleet.until_specs()
     await fleet.until_status(lambda status: not holds(status))

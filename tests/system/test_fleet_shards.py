@@ -1,7 +1,6 @@
 """The fleet controller on three real API servers: the root, and two shards of which one is killed (F1.1, F10.2)."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from crsyncer.fleet.rights import shard_rights
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api
-from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd, eventually
 from tests.system.conftest import FLEET_CRDS
 from tests.system.fleet_bed import FleetBed
@@ -32,28 +30,15 @@ def rules(goals: Resource) -> list[Any]:
     ]
 
 
-async def asked(fleet: FleetBed, command: str, *words: str) -> Json:
-    """The document of a command that reads the fleet."""
-    kubeconfig = fleet.cloud.kubeconfig(fleet.directory / "reader.kubeconfig")
-    done = await asyncio.to_thread(crsyncer, "fleet", command, "--json", "--cloud-kubeconfig", kubeconfig, *words)
-    return dict(json.loads(done.stdout))
-
-
 async def until_shown(fleet: FleetBed, *words: str, robots: dict[str, int], codes: list[str]) -> None:
     """Wait until `fleet status` counts the reports of so many robots, and says so of shards."""
 
     async def same() -> bool:
-        shown = await asked(fleet, "status", *words)
+        shown = await fleet.asked("status", *words, code=None)
         said = [each["code"] for each in shown["reasons"] if each["code"].startswith("Shard")]
         return shown["robots"] == {"all": 3, "offline": 0, **robots} and said == codes
 
     await eventually(same, what=f"status {robots}, {codes}")
-
-
-async def checked(fleet: FleetBed, *words: str) -> dict[tuple[str, str], Json]:
-    """The checks of `fleet doctor`."""
-    checks = (await asked(fleet, "doctor", *words))["checks"]
-    return {(each["name"], each["resource"] or ""): each for each in checks}
 
 
 def resolved(status: Json) -> str:
@@ -87,7 +72,7 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
             await fleet.until_status(
                 lambda status: resolved(status) == f"shard c: the cloud does not serve goals.{group}"
             )
-            assert (await checked(fleet, "--shard", files[1]))["kind", f"c/goals.{group}"]["state"] == "fail"
+            assert (await fleet.checked("--shard", files[1]))["kind", f"c/goals.{group}"]["state"] == "fail"
             on_c = FleetBed(robot_api, robot, tmp_path, group, await robot_api.apply_crd(kind))
             await on_c.until_specs(rc={"speed": 1})
             await fleet.until_status(lambda status: resolved(status) == "")
@@ -100,22 +85,22 @@ async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_kill
             await until_shown(fleet, *given, robots={"online": 1, "unreported": 2}, codes=[])
             await until_shown(fleet, *given[:2], robots={"online": 1, "unreported": 1}, codes=["ShardNotGiven"])
             await until_shown(fleet, robots={"online": 0, "unreported": 1}, codes=["ShardNotGiven"] * 2)
-            checks = await checked(fleet, *given[:2])
+            checks = await fleet.checked(*given[:2])
             assert [checks["shard", name]["state"] for name in "bc"] == ["ok", "fail"]
             assert {each["state"] for (_, name), each in checks.items() if name.startswith("b/")} == {"ok"}
             assert {("kind", f"b/goals.{group}"), ("permissions", f"b/goals.{group}")} <= checks.keys()
 
-            assert (await asked(fleet, "plan", *given))["writes"] == []
+            assert (await fleet.asked("plan", *given, code=None))["writes"] == []
             for name, known in (("rb", True), ("rc", False)):
-                [shown] = (await asked(fleet, "explain", "all", "--robot", name, *given[:2]))["replicas"]
+                [shown] = (await fleet.asked("explain", "all", "--robot", name, *given[:2], code=None))["replicas"]
                 assert (shown["shard"], shown["reason"]) == (name[1], "Current" if known else "NotRead")
                 assert (shown["uid"] == old) is known
-            [rendered] = (await asked(fleet, "render", "all", "--robot", "rb", *given))["items"]
+            [rendered] = (await fleet.asked("render", "all", "--robot", "rb", *given, code=None))["items"]
             assert rendered["metadata"]["namespace"] == "robot-rb"
 
             plane_b.stop("apiserver", graceful=False)
             await until_shown(fleet, *given, robots={"online": 0, "unreported": 2}, codes=["ShardAway"])
-            assert (await checked(fleet, *given))["shard", "b"]["state"] == "fail"
+            assert (await fleet.checked(*given))["shard", "b"]["state"] == "fail"
             await fleet.api.patch(source, {"spec": {"speed": 2}})
             await fleet.until_specs(r0={"speed": 2})
             await on_c.until_specs(rc={"speed": 2})

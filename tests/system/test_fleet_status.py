@@ -2,39 +2,29 @@
 
 import asyncio
 import itertools
-import json
-from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
 
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain import lease
-from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.resource import Resource
-from tests.api import Api
-from tests.delivery.command_line import crsyncer
 from tests.system.conftest import FLEET_CRDS
+from tests.system.fleet_bed import FleetBed
 from tests.system.fleet_objects import STATUS, made
 
-ROBOT = Resource.of_crd(FLEET_CRDS["inventory"])
 COUNTS = dict.fromkeys(STATUS["counts"], 0) | {"selected": 1, "ready": 1}
 LEASE: Json = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"} | {
     "metadata": {"name": lease.LEASE, "namespace": "default"}
 }
 
 
-async def test_status_reads_the_fleet_and_says_what_needs_a_human(fleet_api: Api, cloud: Plane, tmp_path: Path) -> None:
-    kubeconfig = cloud.kubeconfig(tmp_path / "cloud.yaml")
-
-    async def run(*words: str, code: int) -> Any:
-        done = await asyncio.to_thread(crsyncer, "fleet", "status", *words, "--cloud-kubeconfig", kubeconfig)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
+async def test_status_reads_the_fleet_and_says_what_needs_a_human(fleet: FleetBed) -> None:
+    async def run(*words: str, code: int) -> CompletedProcess[str]:
+        return await fleet.command("status", *words, code=code)
 
     async def status(*words: str, code: int) -> Json:
-        return dict(json.loads((await run("--json", *words, code=code)).stdout))
+        return await fleet.asked("status", *words, code=code)
 
-    placement = await fleet_api.create(made("RobotPlacement", spec={"robotNames": ["r1"]}))
-    await fleet_api.create(ROBOT.object("r1", spec={}))
+    placement = await fleet.api.create(made("RobotPlacement", spec={"robotNames": ["r1"]}))
+    await fleet.robots("r1")
     stopped = await status(code=13)
     assert (stopped["schema"], stopped["controller"]["state"]) == ("crsyncer.fleet-status/v1", "stopped")
     assert "STOPPED: no controller runs" in (await run(code=13)).stdout
@@ -43,7 +33,7 @@ async def test_status_reads_the_fleet_and_says_what_needs_a_human(fleet_api: Api
         """Keep the Lease, as a controller whose clock is far behind: the API server's time counts (F1.2)."""
         for number in itertools.count(1):
             spec = {"holderIdentity": "pod-a", "renewTime": lease.micro_time(number), "leaseTransitions": number}
-            await (fleet_api.create({**LEASE, "spec": spec}) if number == 1 else fleet_api.patch(LEASE, {"spec": spec}))
+            await (fleet.api.create({**LEASE, "spec": spec}) if number == 1 else fleet.api.patch(LEASE, {"spec": spec}))
             led.set()
             await asyncio.sleep(2)
 
@@ -52,7 +42,7 @@ async def test_status_reads_the_fleet_and_says_what_needs_a_human(fleet_api: Api
     try:
         await led.wait()
         good = {"observedGeneration": 1, "conditions": [], "counts": COUNTS, "errorCount": 0, "holds": []}
-        await fleet_api.patch_status(placement, good)
+        await fleet.api.patch_status(placement, good)
         healthy = await status("--robot", "r1", code=0)
         assert healthy["controller"]["holder"] == "pod-a"
         assert healthy["robots"] == {"all": 1, "online": 0, "offline": 0, "unreported": 1}
@@ -61,7 +51,7 @@ async def test_status_reads_the_fleet_and_says_what_needs_a_human(fleet_api: Api
         uid = placement["metadata"]["uid"]
         robots = [{"name": "r1", "state": "Ready", "since": "2026-01-01T00:00:00Z"}]
         decision = made("RobotPlacementDecision", placement={"name": "a", "uid": uid}, robots=robots)
-        await fleet_api.create({**decision, "metadata": {"name": "a-0", "namespace": "default"}})
+        await fleet.api.create({**decision, "metadata": {"name": "a-0", "namespace": "default"}})
         shown = (await run("a", "--robot", "r1", code=0)).stdout
         assert shown.startswith("HEALTHY: 1 placement for 1 robot.")
         assert "default/a  Ready" in shown
@@ -69,14 +59,14 @@ async def test_status_reads_the_fleet_and_says_what_needs_a_human(fleet_api: Api
         assert "there is no RobotPlacement default/b" in (await run("b", code=1)).stderr
         assert "there is no robot r2" in (await run("--robot", "r2", code=1)).stderr
         hold = {"id": "ab12", "reason": "RobotsLost", "objects": 7, "message": "7 replicas\u001b[2J\nlost"}
-        await fleet_api.patch_status(placement, {"holds": [hold]})
+        await fleet.api.patch_status(placement, {"holds": [hold]})
         held_text = (await run(code=12)).stdout
         assert "crsyncer fleet release ab12" in held_text
         assert "\x1b" not in held_text
-        await fleet_api.patch_status(placement, {"holds": []})
-        await fleet_api.remove_crds(FLEET_CRDS["fieldstrips"])
+        await fleet.api.patch_status(placement, {"holds": []})
+        await fleet.api.remove_crds(FLEET_CRDS["fieldstrips"])
         [reason] = (await status(code=12))["reasons"]
         assert reason["code"] == "KindNotServed"
     finally:
         leading.cancel()
-        await fleet_api.delete(LEASE)
+        await fleet.api.delete(LEASE)
