@@ -84,6 +84,7 @@ async def test_G7_2_a_shard_is_split_step_by_step_under_writes_and_every_copy_st
         assert status["writes"]["robot"]["delete"] == 0
 
 
+@pytest.mark.nightly("test_simulated_split shows each of these on virtual time")
 async def test_G7_2_a_split_is_refused_undone_and_resumed(bed: SplitBed, tmp_path: Path) -> None:
     cloud = bed.root.cloud
     made = {name: cloud.create("goals", name) for name in ROBOTS}

@@ -13,7 +13,7 @@ from tests.system.state_dir import degraded, everything_travels, quiet, recovere
 Change = Callable[[Mount], None]
 REFUSALS = [
     pytest.param(Mount.read_only, Mount.writable, id="read-only"),
-    pytest.param(Mount.fill, Mount.make_room, id="full"),
+    pytest.param(Mount.fill, Mount.make_room, id="full", marks=pytest.mark.nightly("a variation")),
 ]
 
 
