@@ -38,7 +38,7 @@ MUTANTS = (
            noticed_by="S1_6_a_kind_that_is_missing_or_forbidden_says_so_deletes_nothing_and_leaves_others_alone"),
     Mutant("what another filter has shown counts under this one", reselect,
            "if formers:", "if False:",
-           noticed_by="C1_7_nothing_is_deleted_before_upstream_has_been_listed"),
+           noticed_by="C1_7_nothing_is_deleted_before_both_sides_have_been_listed"),
     Mutant("a subtree may be any text", read_kind.policy_by,
            'not subtree.strip() or "." in subtree', "False",
            noticed_by="S1_4_a_subtree_that_is_no_single_key_is_refused"),

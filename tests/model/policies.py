@@ -1,5 +1,7 @@
 """SyncPolicies in the made-up world: their CRD, and policies as people write them."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from crsyncer.core.model import Json, Side
@@ -24,6 +26,15 @@ def serve_policies(plane: Plane, **keywords: Any) -> None:
     )
     raw["spec"]["names"] |= {"kind": "SyncPolicy", "singular": "syncpolicy", "listKind": "SyncPolicyList"}
     plane.apply(raw)
+
+
+@contextmanager
+def with_policy(*, kinds: Mapping[str, Mapping[str, Any]] | None = None, **spec: Any) -> Iterator[World]:
+    """A world whose robot has a policy for goals; the agent does not run yet."""
+    with World(kinds=kinds) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, **spec)
+        yield world
 
 
 def apply_policy(plane: Plane, name: str = "p", *, kind: str = "goals", **spec: Any) -> None:

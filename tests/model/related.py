@@ -11,6 +11,7 @@ from crsyncer.adapters.expressions import Expressions
 from crsyncer.console.compare import lister
 from crsyncer.console.compare.cluster_diff import compare
 from crsyncer.core.model import Json, Side
+from tests.model.config_maps import put_map
 from tests.model.plane import GROUP, Plane
 from tests.model.policies import apply_policy, senders, serve_policies
 from tests.model.scene import scene
@@ -37,6 +38,13 @@ def related(origin: str = "cloud", *, source: str = "cloud", start: bool = True,
             world.start()
             world.settle()
         yield world
+
+
+def refer(world: World, here: Plane, *names: str) -> None:
+    """One side has ConfigMaps of these names, and a goal refers to them all."""
+    for name in names:
+        put_map(here, name, x="1")
+    world.add("g", spec={"maps": [*names]})
 
 
 def part_entry(origin: str = "cloud", **more: Any) -> Json:

@@ -70,6 +70,14 @@ def place(world: World, name: str, *, placement: str = PLACEMENT, number: int = 
     return str(made["metadata"]["uid"])
 
 
+def placed(world: World) -> str:
+    """The agent runs, and has had half a minute for a first replica; its uid."""
+    world.start()
+    uid = place(world, "dock")
+    world.pass_time(30)
+    return uid
+
+
 def rewrite(world: World, name: str, number: int, *, placement: str = PLACEMENT, **fields: Any) -> None:
     """Write a replica as the controller does: its content, if given, and its marks with one request."""
     found = world.cloud.get(f"{name}-{ROBOT}")

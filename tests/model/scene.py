@@ -61,14 +61,16 @@ def changes(world: World) -> list[str]:
     return [str(write) for write in world.writes if write.before != write.after]
 
 
-def restart(world: World, *, kill: bool = False) -> None:
-    """The agent is stopped, or killed, and started."""
+def restart(world: World, *, kill: bool = False, lost: bool = False, seconds: float | None = None) -> None:
+    """The agent is stopped, or killed, perhaps loses its store, is started, and settles or goes on for so long."""
     if kill:
         world.crash()
     else:
         world.stop()
+    if lost:
+        world.lose_database()
     world.start()
-    world.settle()
+    world.settle() if seconds is None else world.pass_time(seconds)
 
 
 def settle(*worlds: World, seconds: float = 600.0) -> None:

@@ -1,24 +1,16 @@
-"""What tests of statuses share: an object with its copy, what was sent upstream, and what upstream shows of it."""
+"""What tests of statuses share: what was sent upstream, and what upstream shows of it."""
 
 from typing import Any
 
 from crsyncer.core.model import Json
 from tests.model.journal import Request
-from tests.model.scene import original, roles
+from tests.model.scene import original
 from tests.model.world import World
 
 
 def sent(world: World, source: str = "cloud", *, since: float = 0.0) -> list[Request]:
     """The writes of statuses upstream."""
     return [r for r in world.journal.asked(source, kind="goals", since=since) if r.call.method in ("PATCH", "PUT")]
-
-
-def copied(world: World, source: str = "cloud", **fields: Any) -> None:
-    """The agent runs, and has made the copy of a."""
-    up, _ = roles(world, source)
-    world.start()
-    up.create("a", spec={"x": 1}, **fields)
-    world.settle()
 
 
 def observed(world: World, value: Any) -> Any:

@@ -28,8 +28,7 @@ def with_maps(*, source: str = "cloud", resource: str = "configmaps", group: str
         serve_policies(world.robot)
         named = {"group": group, "resource": resource}
         put_policy(world.robot, "p", {"resource": named, "specSource": source, "filter": EDGE, **spec})
-        world.start()
-        world.settle()
+        world.begin()
         yield world
 
 
@@ -68,11 +67,10 @@ def test_C1_4_what_discovery_has_shown_is_remembered() -> None:
     with with_maps() as world:
         put_map(world.cloud, "a", labels=LABELS, x="1")
         world.settle()
-        world.crash()
-        delete_map(world.robot, "a")
-        world.cut("cloud")
-        world.inject("robot", INTERNAL_ERROR, verb="discover", times=math.inf, seconds=600)
-        world.start()
+        with world.down(kill=True):
+            delete_map(world.robot, "a")
+            world.cut("cloud")
+            world.inject("robot", INTERNAL_ERROR, verb="discover", times=math.inf, seconds=600)
         world.pass_time(60)
         assert data(world.robot) == {"a": {"x": "1"}}
         assert state(world) == ("waiting", "the cloud is offline")
@@ -146,8 +144,7 @@ def test_C1_6_a_policy_that_is_a_copy_names_kinds_without_a_crd_only_if_they_are
             named = {"group": "", "resource": "configmaps"}
             put_policy(world.cloud, "p", {"resource": named, "specSource": "cloud", "filter": EDGE})
             put_map(world.cloud, "a", labels=LABELS, x="1")
-            world.start()
-            world.settle()
+            world.begin()
             world.pass_time(10)
             assert state(world)[0] == wanted, state(world)
             assert bool(data(world.robot)) is (wanted == "syncing")

@@ -5,7 +5,7 @@ import pytest
 from crsyncer.ports import Reply
 from tests.model.policies import apply_policy
 from tests.model.projected import JOB_KIND, JOBS, PROJECTION, TASKS, tasks
-from tests.model.scene import holds, names, release
+from tests.model.scene import holds, names, release, restart
 
 
 def numbered(count: int) -> list[str]:
@@ -79,9 +79,7 @@ def test_C1_7_C7_copies_in_the_cloud_go_from_where_they_were(count: int) -> None
         if count > 5:
             assert holds(world) == [("SelectionChanged", count)]
             assert names(world.cloud, TASKS) == {f"a {count}", "theirs 1"}
-            world.crash()
-            world.start()
-            world.pass_time(60)
+            restart(world, kill=True, seconds=60)
             assert holds(world) == [("SelectionChanged", count)]
             release(world)
             world.pass_time(60)
@@ -106,24 +104,18 @@ def test_C1_7_C7_copies_in_the_cloud_go_although_the_agent_is_killed(moment: flo
     with tasks("robot", *numbered(4)) as world:
         apply_policy(world.robot, projection=JOBS)
         world.pass_time(moment)
-        world.crash()
-        world.start()
-        world.pass_time(90)
+        restart(world, kill=True, seconds=90)
         assert names(world.cloud, TASKS) == set()
         assert names(world.cloud, JOB_KIND) == {"a 4"}
 
 
 def test_C1_7_C7_copies_in_the_cloud_go_although_it_was_away_at_the_edit() -> None:
     with tasks("robot", *numbered(4)) as world:
-        world.cut("cloud")
-        world.pass_time(30)
+        world.cut("cloud", seconds=30)
         apply_policy(world.robot, projection=JOBS | {"scope": "Namespaced"})
         world.pass_time(30)
-        world.crash()
-        world.start()
-        world.pass_time(30)
-        world.mend("cloud")
-        world.pass_time(120)
+        restart(world, kill=True, seconds=30)
+        world.heal("cloud", seconds=120)
         assert names(world.cloud, TASKS) == set()
         assert names(world.cloud, JOB_KIND) == {"a 4"}
 

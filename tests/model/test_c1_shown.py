@@ -23,6 +23,7 @@ from tests.model.policies import (
     ready,
     serve_policies,
     two_tiers,
+    with_policy,
 )
 from tests.model.related import entry, part_entry, parts
 from tests.model.scene import restart
@@ -33,14 +34,11 @@ V9 = {"group": GROUP, "resource": "parts", "version": "v9"}
 
 
 def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_it_changes() -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
+    with with_policy() as world:
         others = {"type": "Reviewed", "status": "True", "reason": "ByHand", "message": "", "lastTransitionTime": "x"}
         body = [{"op": "add", "path": "/status", "value": {"conditions": [others], "more": 1}}]
         world.robot.server.answer(Call("patch", "PATCH", f"{SYNC_POLICIES.path}/p/status", body=body))
-        world.start()
-        world.settle()
+        world.begin()
         assert ready(world.robot) == ("True", "Active", "")
         status = policies(world.robot)["p"]["status"]
         assert (status["more"], status["conditions"][0]) == (1, others)
@@ -81,8 +79,7 @@ def test_C1_5_a_policy_whose_related_objects_are_not_synced_says_so_while_its_ow
     with parts(start=False) as world:
         world.cloud.create("g", spec={"maps": []})
         apply_policy(world.robot, related=entries)
-        world.start()
-        world.settle()
+        world.begin()
         state, message = policy_rows(world)["p"]
         assert (on_robot(world), state) == ({"g"}, "misconfigured")
         assert str(message).startswith(f"spec.related: {said}")
@@ -94,13 +91,9 @@ def test_C1_5_a_policy_whose_related_objects_are_not_synced_says_so_while_its_ow
 
 
 def test_C1_5_without_the_right_to_write_conditions_everything_else_works_and_it_is_not_tried_again() -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
+    with with_policy() as world:
         world.inject("robot", FORBIDDEN, part=f"/{PLURAL}/p/status", times=math.inf)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         for text in ("true", "false"):  # the kind is another one, and its policy has the same state
             world.robot.annotate_kind({FILTER: text})
             world.pass_time(1800)
@@ -111,9 +104,7 @@ def test_C1_5_without_the_right_to_write_conditions_everything_else_works_and_it
 
 @pytest.mark.parametrize("answer", [INTERNAL_ERROR, *NO_LISTS])
 def test_C1_5_a_condition_that_fails_for_a_while_is_written_in_the_end(answer: Reply) -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
+    with with_policy() as world:
         world.inject("robot", answer, part=f"/{PLURAL}/p/status", times=5)
         world.start()
         world.pass_time(120)
@@ -121,12 +112,9 @@ def test_C1_5_a_condition_that_fails_for_a_while_is_written_in_the_end(answer: R
 
 
 def test_C1_5_a_stopped_agent_shows_the_policies_as_they_were() -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot, filter=EDGE)
+    with with_policy(filter=EDGE) as world:
         two_tiers(world)
-        world.start()
-        world.settle()
+        world.begin()
         explained = world.order("explain", resource="goals", name="other")
         steps = {step["rule"]: step["text"] for step in explained["steps"]}
         assert steps["C1.3"] == "SyncPolicy p is for the kind"
@@ -145,9 +133,7 @@ def test_C1_6_policies_come_from_the_cloud_by_the_annotations_of_their_own_crd()
         serve_policies(world.robot, source="cloud", orphans="keep")
         apply_policy(world.cloud, specSource="cloud")
         put_policy(world.cloud, "own", {"resource": {"group": API_VERSION.partition("/")[0], "resource": PLURAL}})
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         assert set(policies(world.robot)) == {"p", "own"}
         assert (on_robot(world), ready(world.cloud)) == ({"a"}, ("True", "Active", ""))
         assert ready(world.cloud, "own")[:2] == ("False", "Misconfigured")

@@ -21,9 +21,7 @@ from tests.model.scene import holds, restart, roles
 def test_C2_5_of_two_originals_with_one_name_the_later_waits(source: str) -> None:
     with named({"name": "same"}, source=source) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         first = uid(down, "same")
         up.create("b", spec={"x": 2})
         world.pass_time(60)
@@ -104,16 +102,13 @@ def _change(plane: Plane, name: str, **metadata: Any) -> None:
 
 def test_C2_5_a_copy_that_lost_its_label_and_its_uid_is_ours_by_its_marks() -> None:
     with named(filtered="true") as world:
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.start()
-        world.settle()
+        world.begin("a", labels={ROBOT_LABEL: ROBOT})
         copy = f"{ROBOT}-a"
         before = uid(world.robot, copy)
-        world.stop()
-        world.robot.annotate(copy, {UID: None})
-        no_label: dict[str, Any] = {ROBOT_LABEL: None}
-        world.robot.label(copy, **no_label)
-        world.start()
+        with world.down():
+            world.robot.annotate(copy, {UID: None})
+            no_label: dict[str, Any] = {ROBOT_LABEL: None}
+            world.robot.label(copy, **no_label)
         world.pass_time(60)
         assert uid(world.robot, copy) == before
         assert world.robot.objects()[copy]["metadata"]["labels"][ROBOT_LABEL] == ROBOT
@@ -150,10 +145,8 @@ def second_copy(plane: Plane, copy: str, name: str) -> None:
 @BOTH
 def test_C2_6_of_two_copies_the_one_in_the_store_counts_and_the_other_is_held(source: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         copy = f"{ROBOT}-a"
         second_copy(down, copy, "a-second")
         world.settle()
@@ -164,16 +157,14 @@ def test_C2_6_of_two_copies_the_one_in_the_store_counts_and_the_other_is_held(so
             assert "Duplicate" in [reason["code"] for reason in world.status()["reasons"]]
             found = diff(world, "goals.lab.example.com")
             assert (found["differences"], found["error"]) == ([], "default/a cannot be compared: it has two copies")
-            up.set("a", spec={"x": 2 + kill})
-            world.settle()
+            world.edit("a", spec={"x": 2 + kill}, source=source)
             assert down.objects()["a-second"]["spec"] == {"x": 5}
             assert down.objects()[copy]["spec"] == {"x": 2 + kill}
             restart(world, kill=kill)
         told = world.order("explain", resource="goals", name="a")
         assert (told["state"], told["copy"]["name"]) == ("held", copy)
         assert "C2.6" in [step["rule"] for step in told["steps"]]
-        up.delete("a")
-        world.settle()
+        world.remove("a", source=source)
         restart(world, kill=True)
         world.order("resync")
         world.settle()
@@ -185,16 +176,13 @@ def test_C2_6_of_two_copies_the_one_in_the_store_counts_and_the_other_is_held(so
 
 def test_C2_6_a_second_copy_that_goes_away_while_nobody_looks_is_held_no_more() -> None:
     with named() as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         second_copy(world.robot, f"{ROBOT}-a", "a-second")
         world.settle()
         assert holds(world) == [("Duplicate", 1)]
-        world.stop()
-        world.robot.delete("a-second")
-        world.robot.compact()
-        world.start()
+        with world.down():
+            world.robot.delete("a-second")
+            world.robot.compact()
         world.settle()
         assert holds(world) == []
 
@@ -202,10 +190,8 @@ def test_C2_6_a_second_copy_that_goes_away_while_nobody_looks_is_held_no_more() 
 @BOTH
 def test_C2_6_the_second_copy_takes_the_place_of_the_first_when_that_is_gone(source: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         copy = f"{ROBOT}-a"
         second_copy(down, copy, "a-second")
         world.settle()
@@ -219,21 +205,17 @@ def test_C2_6_the_second_copy_takes_the_place_of_the_first_when_that_is_gone(sou
 @pytest.mark.parametrize("second", ["a-second", "z-second"])
 def test_C2_6_without_a_store_the_older_copy_counts(source: str, second: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         copy = f"{ROBOT}-a"
         world.pass_time(60)
-        world.stop()
-        second_copy(down, copy, second)
-        world.lose_database()
-        world.start()
+        with world.down():
+            second_copy(down, copy, second)
+            world.lose_database()
         world.settle()
         assert holds(world) == [("Duplicate", 1)]
         assert down.objects()[second]["spec"] == {"x": 5}
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2}, source=source)
         assert (down.objects()[copy]["spec"], down.objects()[second]["spec"]) == ({"x": 2}, {"x": 5})
         down.delete(second)
         world.settle()
@@ -242,8 +224,7 @@ def test_C2_6_without_a_store_the_older_copy_counts(source: str, second: str) ->
 
 def test_C2_6_a_copy_that_is_shown_before_the_answer_of_a_create_counts() -> None:
     with named() as world:
-        world.start()
-        world.settle()
+        world.begin()
         world.weather[Side.ROBOT].latency = 0.5
         cluster = world.status()["sides"]["cloud"]["identity"]
 
@@ -255,10 +236,8 @@ def test_C2_6_a_copy_that_is_shown_before_the_answer_of_a_create_counts() -> Non
                 world.robot.create("old-a", spec={"x": 1}, labels=marks.labels, annotations=annotations)
 
         world.journal.listeners.append(make_another)
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.add("a")
+        world.edit("a", spec={"x": 2})
         found = {name: each["spec"]["x"] for name, each in world.robot.objects().items()}
         assert (found, holds(world)) == ({"old-a": 2, f"{ROBOT}-a": 1}, [("Duplicate", 1)])
 
@@ -267,10 +246,8 @@ def test_C2_6_a_copy_that_is_shown_before_the_answer_of_a_create_counts() -> Non
 @pytest.mark.parametrize("name", [f"{ROBOT}-ghost", "ghost"])
 def test_C2_2_what_marks_alone_call_a_copy_is_never_deleted(source: str, name: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         forged = {
             key: text for key, text in down.objects()[f"{ROBOT}-a"]["metadata"]["annotations"].items() if key != APPLIED
         }
@@ -280,8 +257,7 @@ def test_C2_2_what_marks_alone_call_a_copy_is_never_deleted(source: str, name: s
         world.order("resync")
         world.settle()
         assert (down.objects()[name]["spec"], holds(world)) == ({"x": 5}, [])
-        up.create("ghost", spec={"x": 2})
-        world.settle()
+        world.add("ghost", source=source, spec={"x": 2})
         assert (down.objects()[name]["spec"], holds(world)) == ({"x": 5}, [("NameTaken", 1)])
         down.delete(name)
         world.settle()

@@ -41,10 +41,8 @@ def test_C2_1_copies_have_marks_from_the_first_write_and_originals_have_none(sou
         up.create("a", spec={"x": 1}, labels={"app": "1"})
         world.start()
         world.pass_time(60)
-        world.mend("cloud")
-        world.settle()
-        down.set_status("a", {"n": 1})
-        world.settle()
+        world.heal("cloud")
+        world.report("a", {"n": 1}, source=source)
         assert [write.verb for write in world.writes if write.name == "a"] == ["create", "status"]
         assert is_marked(down)
         assert up.objects()["a"]["metadata"]["labels"] == {"app": "1"}
@@ -53,10 +51,7 @@ def test_C2_1_copies_have_marks_from_the_first_write_and_originals_have_none(sou
         made = len(world.writes)
         restart(world)
         restart(world, kill=True)
-        world.stop()
-        world.lose_database()
-        world.start()
-        world.pass_time(3600)
+        restart(world, lost=True, seconds=3600)
         assert len(world.writes) == made
 
 
@@ -66,29 +61,22 @@ def test_C2_1_a_kind_whose_upstream_was_never_connected_waits_for_it() -> None:
         world.start()
         world.pass_time(60)
         assert (state(world), (row(world) or {})["message"]) == ("waiting", "the cloud has never been connected")
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert state(world) == "syncing"
-        world.cut("cloud")
-        world.pass_time(60)
-        world.stop()
-        world.start()
-        world.pass_time(10)
+        world.cut("cloud", seconds=60)
+        restart(world, seconds=10)
         assert (row(world) or {})["message"] == "the cloud is offline"
         world.cloud.create("a", spec={"x": 1})
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert is_marked(world.robot)
 
 
 @BOTH
 def test_C2_1_the_copies_of_before_get_their_marks_with_the_policy_and_keep_them_after_it(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
+        _, down = roles(world, source)
         serve_policies(world.robot)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         assert (texts(down, "labels"), texts(down, "annotations")) == ({}, {})
         listed = len(full_lists(world, "cloud")) + len(full_lists(world, "robot"))
         apply_policy(world.robot)
@@ -98,11 +86,9 @@ def test_C2_1_the_copies_of_before_get_their_marks_with_the_policy_and_keep_them
         marks = texts(down, "labels")
         delete_policy(world.robot)
         world.settle()
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2}, source=source)
         assert (down.objects()["a"]["spec"], texts(down, "labels"), policies(world.robot)) == ({"x": 2}, marks, {})
-        up.create("b", spec={"x": 1})
-        world.settle()
+        world.add("b", source=source)
         assert texts(down, "labels", "b") == {}
 
 
@@ -119,10 +105,8 @@ def without(plane: Plane, field: str, key: str) -> None:
 @pytest.mark.parametrize("conflict", ["upstream", "keepLocal"])
 def test_C2_4_marks_are_repaired_within_2_s_by_one_write(source: str, conflict: str) -> None:
     with shaped(source=source, conflict=conflict) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, labels={"app": "1"})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source, labels={"app": "1"})
         if conflict == "keepLocal":
             down.set("a", spec={"x": 5})
             down.label("a", app="2")
@@ -154,20 +138,14 @@ def test_C2_4_the_uid_of_the_original_is_repaired_and_the_copy_stays(
 ) -> None:
     with shaped(source=source, conflict=conflict) as world:
         up, down = roles(world, source)
-        for name in "ab":
-            up.create(name, spec={"x": 1}, labels={"app": "1"})
-        world.start()
-        world.settle()
+        world.begin("a", "b", source=source, labels={"app": "1"})
         down.set_status("a", {"n": 1})
         if conflict == "keepLocal":
             down.set("a", spec={"x": 5})
         world.settle()
         sound, made = down.objects()["a"], len(world.writes)
-        if not running:
-            world.stop()
-        down.annotate("a", {UPSTREAM_UID: up.objects()["b"]["metadata"]["uid"] if uid == "another's" else uid})
-        if not running:
-            world.start()
+        with world.down(not running):
+            down.annotate("a", {UPSTREAM_UID: up.objects()["b"]["metadata"]["uid"] if uid == "another's" else uid})
         world.pass_time(2 if running else 30)
         assert [write.verb for write in world.writes[made:]] == ["update"]
         found = down.objects()["a"]
@@ -184,9 +162,7 @@ def test_C2_2_the_status_of_a_copy_without_marks_is_never_that_of_an_object_made
     gone: tuple[str, ...], first: str, subtree: str
 ) -> None:
     with shaped() as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         former = world.robot.objects()["a"]["metadata"]["uid"]
         if first == "the original":
             world.cloud.delete("a")
@@ -196,8 +172,7 @@ def test_C2_2_the_status_of_a_copy_without_marks_is_never_that_of_an_object_made
             world.cloud.delete("a")
         if subtree:
             apply_policy(world.robot, subtree=subtree)  # what is known of statuses is forgotten
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.add("a")
         assert world.robot.objects()["a"]["metadata"]["uid"] != former
         assert is_marked(world.robot)
         assert "status" not in world.cloud.objects()["a"]
@@ -207,21 +182,17 @@ def test_C2_2_the_status_of_a_copy_without_marks_is_never_that_of_an_object_made
 @pytest.mark.parametrize("while_", ["all is well", "the robot is away", "the agent is stopped"])
 def test_C2_2_a_copy_goes_with_its_original_whatever_marks_it_has_by_then(gone: tuple[str, ...], while_: str) -> None:
     with shaped(orphans="keep") as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         if while_ == "the agent is stopped":
             world.stop()
         elif while_ == "the robot is away":
-            world.cut("robot")
-            world.pass_time(60)
+            world.cut("robot", seconds=60)
         world.cloud.delete("a")
         world.pass_time(60 if while_ == "the robot is away" else 0)
         world.robot.annotate("a", dict.fromkeys(gone))
         if while_ == "the agent is stopped":
             world.start()
-        world.mend("robot")
-        world.settle()
+        world.heal("robot")
         assert world.robot.objects() == {}
 
 
@@ -229,9 +200,7 @@ def test_C2_4_marks_are_repaired_although_drift_is_kept() -> None:
     with scene(goals={"drift": "keep"}) as world:
         serve_policies(world.robot)
         apply_policy(world.robot)
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         world.robot.set("a", spec={"x": 5})
         without(world.robot, "labels", KEYS[1])
         world.settle()
@@ -240,9 +209,7 @@ def test_C2_4_marks_are_repaired_although_drift_is_kept() -> None:
 
 def test_C2_4_who_keeps_taking_marks_away_is_named_and_slowed_down() -> None:
     with shaped() as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         for _ in range(20):
             without(world.robot, "labels", KEYS[0])
             world.pass_time(2)
@@ -256,9 +223,7 @@ def test_C2_4_who_keeps_taking_marks_away_is_named_and_slowed_down() -> None:
 
 def test_C2_4_marks_follow_the_cluster_that_an_operator_accepts() -> None:
     with shaped() as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         cluster = texts(world.robot, "annotations")[KEYS[0]]
         world.cloud.rebuild()
         world.pass_time(120)
@@ -267,8 +232,7 @@ def test_C2_4_marks_follow_the_cluster_that_an_operator_accepts() -> None:
         world.cloud.create("a", spec={"x": 1})
         world.order("release", id="cloud")
         world.settle()
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
+        world.add("b")
         other = texts(world.robot, "annotations", "b")[KEYS[0]]
         assert other not in ("", cluster)
 

@@ -19,14 +19,11 @@ from tests.model.weather import Fate
 def test_C2_3_a_copy_with_a_name_of_its_own_is_synced_both_ways(source: str) -> None:
     with named(source=source) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, labels={"app": "1"})
-        world.start()
-        world.settle()
+        world.begin("a", source=source, labels={"app": "1"})
         copy = f"{ROBOT}-a"
         assert {name: each["spec"] for name, each in down.objects().items()} == {copy: {"x": 1}}
         down.set_status(copy, {"n": 1})
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2}, source=source)
         assert (down.objects()[copy]["spec"], up.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})
         down.set(copy, spec={"x": 9})
         world.pass_time(2)
@@ -34,8 +31,7 @@ def test_C2_3_a_copy_with_a_name_of_its_own_is_synced_both_ways(source: str) -> 
         down.delete(copy)
         world.settle()
         assert (down.objects()[copy]["spec"], down.objects()[copy]["status"]) == ({"x": 2}, {"n": 1})
-        up.delete("a")
-        world.settle()
+        world.remove("a", source=source)
         assert (up.objects(), down.objects(), holds(world)) == ({}, {}, [])
 
 
@@ -46,16 +42,14 @@ def test_C2_3_a_copy_lives_in_the_namespace_that_its_template_makes(source: str)
         up.make_namespace("shop")
         for place in ("default", "shop"):
             up.create("a", namespace=place, spec={"in": place})
-        world.start()
-        world.settle()
+        world.begin()
         assert {name: each["spec"]["in"] for name, each in down.objects(namespace="copies").items()} == {
             "default-a": "default",
             "shop-a": "shop",
         }
         assert down.objects() == {}
         down.set_status("shop-a", {"n": 1}, namespace="copies")
-        up.delete("a")
-        world.settle()
+        world.remove("a", source=source)
         assert up.objects(namespace="shop")["a"]["status"] == {"n": 1}
         assert set(down.objects(namespace="copies")) == {"shop-a"}
 
@@ -64,20 +58,15 @@ def test_C2_3_a_copy_lives_in_the_namespace_that_its_template_makes(source: str)
 def test_C2_3_cluster_scoped_copies_have_names_of_their_own_too(source: str) -> None:
     with named({"name": "{name}-{hash}"}, source=source, cluster=True) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         [copy] = down.objects()
-        down.set_status(copy, {"n": 1})
-        world.settle()
+        world.report(copy, {"n": 1}, source=source)
         assert (len(copy), up.objects()["a"]["status"]) == (12, {"n": 1})
 
 
 def test_C2_3_with_restricted_namespaces_a_copy_stays_in_its_namespace() -> None:
     with named(namespaces=Namespaces(("robot-r1",), ("default",))) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         assert set(world.robot.objects()) == {f"{ROBOT}-a"}
         assert world.order("explain", resource="goals", name="a")["copy"] == {
             "namespace": "default",
@@ -94,19 +83,15 @@ def test_C2_3_with_restricted_namespaces_a_copy_stays_in_its_namespace() -> None
 def test_C2_3_an_edit_while_a_create_is_under_way_makes_no_second_copy(source: str, how: str) -> None:
     with named(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        world.settle()
+        world.begin()
         world.weather[down.side].latency = 2.0
         if how == "late":
             world.inject(str(down.side), Fate.LATE, verb="create", part="/goals")
         up.create("a", spec={"x": 1})
         world.pass_time(1)
         assert len(world.journal.asked(str(down.side), verb="create", kind="goals")) == 1
-        if how == "killed":
-            world.crash()
-        rename(world, {"name": "new-{name}"})
-        if how == "killed":
-            world.start()
+        with world.down(how == "killed", kill=True):
+            rename(world, {"name": "new-{name}"})
         world.pass_time(300)
         assert {name: each["spec"] for name, each in down.objects().items()} == {f"{ROBOT}-a": {"x": 1}}
         assert holds(world) == []
@@ -118,9 +103,7 @@ def test_C2_3_an_edit_ends_a_name_that_is_taken_or_refused(source: str) -> None:
         up, down = roles(world, source)
         down.create(f"{ROBOT}-a", spec={"x": 7})
         world.inject(str(down.side), FORBIDDEN, verb="create", part="/goals")
-        world.start()
-        up.create("b", spec={"x": 2})
-        world.settle()
+        world.begin("b", source=source, spec={"x": 2})
         up.create("a", spec={"x": 1})
         world.pass_time(10)
         assert (set(down.objects()), holds(world)) == ({f"{ROBOT}-a", f"{ROBOT}-b"}, [("NameTaken", 1)])
@@ -134,10 +117,7 @@ def test_C2_3_an_edit_ends_a_name_that_is_taken_or_refused(source: str) -> None:
 def test_C2_3_changed_templates_restarts_and_a_lost_store_move_no_copy(source: str, lost: bool) -> None:
     with named(source=source) as world:
         up, down = roles(world, source)
-        for name in "abcdefg":
-            up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin(*"abcdefg", source=source)
         copies = {name: each["metadata"]["uid"] for name, each in down.objects().items()}
         made = len(written(world))
         for naming in (ELSEWHERE, {"name": "{name}"}, None, {"name": "new-{name}"}):
@@ -145,10 +125,7 @@ def test_C2_3_changed_templates_restarts_and_a_lost_store_move_no_copy(source: s
             world.settle()
             restart(world, kill=True)
             if lost:
-                world.stop()
-                world.lose_database()
-                world.start()
-                world.settle()
+                restart(world, lost=True)
             else:
                 world.order("resync")
                 world.settle()
@@ -157,8 +134,7 @@ def test_C2_3_changed_templates_restarts_and_a_lost_store_move_no_copy(source: s
         up.set("a", spec={"x": 2})
         up.create("h", spec={"x": 1})
         down.set_status(f"{ROBOT}-b", {"n": 1})
-        up.delete("c")
-        world.settle()
+        world.remove("c", source=source)
         assert down.objects()[f"{ROBOT}-a"]["spec"] == {"x": 2}
         assert up.objects()["b"]["status"] == {"n": 1}
         assert set(down.objects()) == {*copies, "new-h"} - {f"{ROBOT}-c"}
@@ -167,11 +143,8 @@ def test_C2_3_changed_templates_restarts_and_a_lost_store_move_no_copy(source: s
 @BOTH
 def test_C2_3_a_restart_lists_nothing_and_writes_nothing(source: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
-        for name in "abcdefg":
-            up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin(*"abcdefg", source=source)
         since, made = world.clock.now, len(written(world))
         down.set(f"{ROBOT}-a", spec={"x": 7})
         restart(world)
@@ -189,17 +162,13 @@ def test_C2_3_a_digest_asks_for_what_has_changed_by_the_name_that_it_has_there()
     with named() as world:
         for number in range(20):
             world.cloud.create(f"n{number}", spec={"x": 1})
-        world.robot.create("local", spec={"x": 5})
-        world.start()
-        world.settle()
-        world.cut("robot")
-        world.pass_time(10)
+        world.begin("local", source="robot", spec={"x": 5})
+        world.cut("robot", seconds=10)
         world.robot.set(f"{ROBOT}-n3", spec={"x": 9})
         world.robot.delete(f"{ROBOT}-n4")
         world.robot.compact()
         since = world.clock.now
-        world.mend("robot")
-        world.settle()
+        world.heal("robot")
         assert world.robot.objects()[f"{ROBOT}-n3"]["spec"] == {"x": 1}
         assert len(world.robot.objects()) == 21
         asked = [dict(each.call.query).get("fieldSelector") for each in full_lists(world, "robot", since)]
@@ -210,32 +179,23 @@ def test_C2_3_a_digest_asks_for_what_has_changed_by_the_name_that_it_has_there()
 def test_C2_3_copies_stay_what_they_are_when_their_policy_is_gone(source: str) -> None:
     with named(source=source) as world:
         up, down = roles(world, source)
-        for name in "abcdefg":
-            up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin(*"abcdefg", source=source)
         copies = set(down.objects())
         delete_policy(world.robot)
         world.settle()
         up.set("a", spec={"x": 2})
         down.set_status(f"{ROBOT}-b", {"n": 1})
-        up.delete("c")
-        world.settle()
+        world.remove("c", source=source)
         assert set(down.objects()) == copies - {f"{ROBOT}-c"}
         assert (down.objects()[f"{ROBOT}-a"]["spec"], up.objects()["b"]["status"]) == ({"x": 2}, {"n": 1})
-        world.stop()
-        world.lose_database()
-        world.start()
-        world.settle()
+        restart(world, lost=True)
         assert set(down.objects()) == copies - {f"{ROBOT}-c"}
 
 
 def test_C2_3_names_that_are_too_long_are_cut() -> None:
     long = "n" * 250
     with named({"namespace": "{namespace}" + "-" * 40 + "x" * 20, "name": "{robot}-{name}"}) as world:
-        world.cloud.create(long, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin(long)
         whole = f"default{'-' * 40}{'x' * 20}"
         namespace = f"{whole[:52]}-{hashlib.sha256(whole.encode()).hexdigest()[:10]}"
         [name] = world.robot.objects(namespace=namespace)
@@ -261,10 +221,8 @@ def test_C2_3_a_name_that_is_none_is_a_dead_letter_until_the_template_is_right()
 @BOTH
 def test_C2_3_explain_knows_the_copy(source: str) -> None:
     with named(source=source, filtered="true") as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source, labels={ROBOT_LABEL: ROBOT})
         told = world.order("explain", resource="goals", name="a")
         assert (told["state"], told["copy"], told["differences"]) == (
             "in-sync",
@@ -274,8 +232,7 @@ def test_C2_3_explain_knows_the_copy(source: str) -> None:
         assert told["objects"][str(down.side)]["object"]["metadata"]["name"] == f"{ROBOT}-a"
         rename(world, None)
         world.settle()
-        up.create("b", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.settle()
+        world.add("b", source=source, labels={ROBOT_LABEL: ROBOT})
         assert world.order("explain", resource="goals", name="b")["copy"] == {"namespace": "default", "name": "b"}
 
 
@@ -284,19 +241,14 @@ def test_C2_3_explain_knows_the_copy(source: str) -> None:
 def test_C2_3_a_kill_anywhere_is_followed_by_agreement_under_the_names_of_before(source: str, steps: int) -> None:
     with named(source=source) as world:
         up, down = roles(world, source)
-        for name in "abc":
-            up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", "b", "c", source=source)
         world.crash_after(steps)
         up.set("a", spec={"x": 2})
         up.delete("b")
         up.create("d", spec={"x": 1})
         down.set_status(f"{ROBOT}-c", {"n": 1})
         world.pass_time(5)
-        world.crash()
-        world.start()
-        world.settle()
+        restart(world, kill=True)
         found = {name: each["spec"]["x"] for name, each in down.objects().items()}
         assert found == {f"{ROBOT}-a": 2, f"{ROBOT}-c": 1, f"{ROBOT}-d": 1}
         assert (up.objects()["c"]["status"], holds(world)) == ({"n": 1}, [])

@@ -14,7 +14,7 @@ from crsyncer.ports import Reply
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, KEYS, UID, named, rename, written
 from tests.model.policies import senders
-from tests.model.scene import SOURCES, holds, roles
+from tests.model.scene import SOURCES, holds, restart, roles
 from tests.model.weather import Rule
 from tests.model.world import World
 
@@ -25,15 +25,12 @@ def test_C2_2_with_naming_local_objects_are_never_touched(source: str) -> None:
         up, down = roles(world, source)
         down.create("local", spec={"x": 5})
         down.create("a", spec={"x": 6})
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         up.set("a", spec={"x": 2})
         up.create("local", spec={"x": 3})
         world.order("resync")
         world.settle()
-        up.delete("a")
-        world.settle()
+        world.remove("a", source=source)
         found = {name: each["spec"]["x"] for name, each in down.objects().items()}
         assert found == {"local": 5, "a": 6, f"{ROBOT}-local": 3}
         assert holds(world) == []
@@ -41,22 +38,15 @@ def test_C2_2_with_naming_local_objects_are_never_touched(source: str) -> None:
 
 def test_C2_2_a_robot_without_its_store_keeps_its_copies_while_the_cloud_is_away() -> None:
     with named() as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        world.stop()
-        world.lose_database()
-        world.start()
-        world.settle()
+        world.begin("a")
+        restart(world, lost=True)
         copy = f"{ROBOT}-a"
-        world.cut("cloud")
-        world.pass_time(10)
+        world.cut("cloud", seconds=10)
         world.robot.set_status(copy, {"n": 1})
         world.robot.set(copy, spec={"x": 9})
         world.pass_time(10)
         assert world.robot.objects()[copy]["spec"] == {"x": 1}
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert world.cloud.objects()["a"]["status"] == {"n": 1}
 
 
@@ -83,10 +73,8 @@ CASES = [
 @pytest.mark.parametrize(("source", "what", "lost"), CASES)
 def test_C2_2_a_copy_with_torn_marks_is_found_again(source: str, what: str, lost: bool) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         copy = f"{ROBOT}-a"
         kept_annotations, kept_labels = TORN[what]
         metadata = down.objects()[copy]["metadata"]
@@ -100,8 +88,7 @@ def test_C2_2_a_copy_with_torn_marks_is_found_again(source: str, what: str, lost
         if lost:
             world.lose_database()
         rename(world, {"name": "other-{name}"})
-        world.start()
-        world.settle()
+        world.begin()
         assert {name: each["metadata"]["uid"] for name, each in down.objects().items()} == {copy: metadata["uid"]}
         healed = down.objects()[copy]["metadata"]
         assert (healed["annotations"], healed["labels"]) == (metadata["annotations"], metadata["labels"])
@@ -109,10 +96,7 @@ def test_C2_2_a_copy_with_torn_marks_is_found_again(source: str, what: str, lost
 
 def test_C2_2_an_object_whose_original_is_not_known_yet_waits_for_the_list() -> None:
     with named() as world:
-        for number in range(FIRST + 1):
-            world.cloud.create(f"n{number:04}", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin(*(f"n{number:04}" for number in range(FIRST + 1)))
         copy = f"{ROBOT}-n0000"
         world.stop()
         world.lose_database()
@@ -152,14 +136,12 @@ def test_C2_2_diff_pairs_copies_with_their_originals(source: str) -> None:
         for name in "abc":
             up.create(name, spec={"x": 1})
         down.create("local", spec={"x": 5})
-        world.start()
-        world.settle()
+        world.begin()
         told = compared(world)
         assert (told["differences"], told["error"]) == ([], None)
         assert told["objects"] == {"cloud": 3, "robot": 3}
         world.order("hold", resource="goals")
-        world.cut(str(down.side))
-        world.pass_time(10)
+        world.cut(str(down.side), seconds=10)
         down.set(f"{ROBOT}-a", spec={"x": 7})
         no_marks: dict[str, Any] = dict.fromkeys(KEYS)
         down.label(f"{ROBOT}-b", **no_marks)

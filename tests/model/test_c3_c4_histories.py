@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.core.model import Json
 from tests.model.plane import Plane
-from tests.model.scene import roles
+from tests.model.scene import restart, roles
 from tests.model.shapes import reshape, shaped
 from tests.model.world import World
 
@@ -126,7 +126,5 @@ def test_C4_1_C4_4_whatever_happens_both_sides_are_as_the_last_policy_has_it(see
         history.agrees()
         before = [unchanged(plane) for plane in world.planes.values()]
         world.pass_time(3600)
-        world.stop()
-        world.start()
-        world.settle()
+        restart(world)
         assert [unchanged(plane) for plane in world.planes.values()] == before

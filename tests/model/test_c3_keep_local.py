@@ -68,9 +68,12 @@ def unmerged() -> Iterator[list[str]]:
 def test_C3_2_upstreams_changes_win_and_all_other_fields_of_a_copy_stay(source: str) -> None:
     with shaped(source=source, conflict=KEEP) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1, "gone": 1, "deep": {"one": 1, "two": 2}, "list": [1]}, labels={"zone": "b"})
-        world.start()
-        world.settle()
+        world.begin(
+            "a",
+            source=source,
+            spec={"x": 1, "gone": 1, "deep": {"one": 1, "two": 2}, "list": [1]},
+            labels={"zone": "b"},
+        )
         local = {"x": 5, "gone": 5, "mine": 1, "deep": {"one": 9, "mine": 1}, "list": [1, 2]}
         down.set("a", spec=local, more={"mine": 1})
         down.label("a", zone="c", theirs="1")
@@ -78,8 +81,7 @@ def test_C3_2_upstreams_changes_win_and_all_other_fields_of_a_copy_stay(source: 
         restart(world)
         restart(world, kill=True)
         assert (spec(down), labels(down), puts(world)) == (local, {"zone": "c", "theirs": "1"}, 0)
-        up.set("a", spec={"x": 1, "deep": {"one": 1, "two": 3}, "list": [1], "new": 1})
-        world.settle()
+        world.edit("a", spec={"x": 1, "deep": {"one": 1, "two": 3}, "list": [1], "new": 1}, source=source)
         wanted = {"x": 5, "mine": 1, "deep": {"one": 9, "two": 3, "mine": 1}, "list": [1, 2], "new": 1}
         assert (spec(down), down.objects()["a"]["more"]) == (wanted, {"mine": 1})
         assert (labels(down), puts(world)) == ({"zone": "c", "theirs": "1"}, 1)
@@ -97,9 +99,7 @@ def test_C3_2_upstreams_changes_win_and_all_other_fields_of_a_copy_stay(source: 
 def test_C3_2_a_change_upstream_while_nobody_looked_is_merged_as_well(source: str) -> None:
     with shaped(source=source, conflict=KEEP) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1, "y": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source, spec={"x": 1, "y": 1})
         for out in ("stop", "crash", "store"):
             world.crash() if out == "crash" else world.stop()
             if out == "store":
@@ -107,8 +107,7 @@ def test_C3_2_a_change_upstream_while_nobody_looked_is_merged_as_well(source: st
             number = world.clock.now
             up.set("a", spec={"x": number})
             down.set("a", spec={"x": 7, "y": 2, "mine": number})
-            world.start()
-            world.settle()
+            world.begin()
             assert spec(down) == (
                 {"x": number, "y": 2, "mine": number} if out != "stop" else {"x": number, "mine": number}
             )
@@ -117,10 +116,8 @@ def test_C3_2_a_change_upstream_while_nobody_looked_is_merged_as_well(source: st
 @BOTH
 def test_C3_2_a_deleted_copy_comes_back_as_upstream_has_it(source: str) -> None:
     with shaped(source=source, conflict=KEEP) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         down.set("a", spec={"x": 2, "mine": 1})
         world.settle()
         down.delete("a")
@@ -130,24 +127,19 @@ def test_C3_2_a_deleted_copy_comes_back_as_upstream_has_it(source: str) -> None:
 
 def test_C3_2_the_label_of_the_filter_is_always_upstreams() -> None:
     with shaped(conflict=KEEP, filtered="true") as world:
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: "robot-1"})
-        world.start()
-        world.settle()
+        world.begin("a", labels={ROBOT_LABEL: "robot-1"})
         world.robot.set("a", spec={"x": 1, "mine": 1})
         world.robot.label("a", robot=None)
         world.settle()
         assert (spec(world.robot), labels(world.robot)) == ({"x": 1, "mine": 1}, {ROBOT_LABEL: "robot-1"})
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2})
         assert spec(world.robot) == {"x": 2, "mine": 1}
 
 
 def test_C3_2_with_steps_it_is_their_result_that_is_merged() -> None:
     step: Json = {"path": "/spec/x", "cel": "value * 2"}
     with shaped(conflict=KEEP, down=[step]) as world:
-        world.cloud.create("a", spec={"x": 1, "y": 1})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"x": 1, "y": 1})
         world.robot.set("a", spec={"x": 2, "y": 5})
         world.settle()
         reshape(world, conflict=KEEP, down=[step, step])
@@ -158,16 +150,12 @@ def test_C3_2_with_steps_it_is_their_result_that_is_merged() -> None:
 @pytest.mark.parametrize(("source", "offline"), [("cloud", False), ("cloud", True), ("robot", False)])
 def test_C3_3_what_was_applied_last_is_on_copies_only_with_keep_local(source: str, offline: bool) -> None:
     with shaped(source=source) as world:
-        up, down = roles(world, source)
-        for name in "ab":
-            up.create(name, spec={"x": 1}, labels={"zone": "b"}, annotations={"note": "1"})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", "b", source=source, labels={"zone": "b"}, annotations={"note": "1"})
         assert LAST_DESIRED not in annotations(down)
         begun = world.clock.now
         if offline:
-            world.cut(source)
-            world.pass_time(30)
+            world.cut(source, seconds=30)
         reshape(world, conflict=KEEP)
         world.pass_time(60)
         applied = {"spec": {"x": 1}, "metadata": {"labels": {"zone": "b"}, "annotations": {"note": "1"}}}
@@ -181,43 +169,35 @@ def test_C3_3_what_was_applied_last_is_on_copies_only_with_keep_local(source: st
         world.pass_time(60)
         assert [LAST_DESIRED in annotations(down, name) for name in "ab"] == [False, False]
         assert (spec(down), puts(world)) == ({"x": 1}, 4)
-        world.mend(source)
-        world.settle()
+        world.heal(source)
         assert ([full_lists(world, side, begun) for side in Side], puts(world)) == ([[], []], 4)
 
 
 @pytest.mark.parametrize("broken", [None, "{", "[]", "7", '{"spec":{"x":1}}', "", '{"metadata":{"labels":3}}'])
 def test_C3_3_without_it_upstreams_fields_are_set_and_the_others_stay(broken: str | None) -> None:
     with shaped(conflict=KEEP) as world:
-        world.cloud.create("a", spec={"x": 1, "y": 1})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"x": 1, "y": 1})
         world.cut("robot")
         world.robot.annotate("a", {LAST_DESIRED: broken})
         world.robot.set("a", spec={"x": 2, "y": 2, "mine": 1})
         world.cloud.set("a", spec={"x": 1})
         world.pass_time(5)
         with unmerged() as messages:
-            world.mend("robot")
-            world.settle()
+            world.heal("robot")
             assert spec(world.robot) == {"x": 1, "y": 2, "mine": 1}
             world.robot.annotate("a", {LAST_DESIRED: broken})
             world.robot.set("a", spec={"x": 2, "mine": 2})
             world.pass_time(2)
             assert spec(world.robot) == {"x": 1, "mine": 2}
         assert len(messages) == 1
-        world.cloud.set("a", spec={"x": 1, "z": 3})
-        world.settle()
-        world.cloud.set("a", spec={"x": 1})
-        world.settle()
+        world.edit("a", spec={"x": 1, "z": 3})
+        world.edit("a", spec={"x": 1})
         assert spec(world.robot) == {"x": 1, "mine": 2}
 
 
 def test_C3_1_who_keeps_changing_a_copy_is_told_how_such_changes_may_stay() -> None:
     with shaped() as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         for number in range(10):
             world.robot.set("a", spec={"x": 2 + number})
             world.pass_time(2)
@@ -232,9 +212,7 @@ def test_C3_1_who_keeps_changing_a_copy_is_told_how_such_changes_may_stay() -> N
 
 def test_C3_3_who_keeps_removing_it_is_not_fought_without_end() -> None:
     with shaped(conflict=KEEP) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         for _ in range(60):
             world.robot.annotate("a", {LAST_DESIRED: None})
             world.pass_time(1)
@@ -244,24 +222,19 @@ def test_C3_3_who_keeps_removing_it_is_not_fought_without_end() -> None:
 
 def test_C3_3_more_than_128_KiB_are_not_kept() -> None:
     with shaped(conflict=KEEP) as world:
-        world.cloud.create("a", spec={"x": 1, "y": 1, "long": "x" * 131_072})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"x": 1, "y": 1, "long": "x" * 131_072})
         assert LAST_DESIRED not in annotations(world.robot)
         world.robot.set("a", spec={"x": 2, "long": "", "mine": 1})
         world.pass_time(HOUR)
         assert (spec(world.robot)["x"], puts(world)) == (2, 0)
         with unmerged() as messages:
             for number in (3, 4):
-                world.cloud.set("a", spec={"x": number, "long": "x" * 131_072})
-                world.settle()
+                world.edit("a", spec={"x": number, "long": "x" * 131_072})
         assert (spec(world.robot)["x"], spec(world.robot)["mine"], puts(world)) == (4, 1, 2)
         assert len(messages) == 1
-        world.cloud.set("a", spec={"x": 5})
-        world.settle()
+        world.edit("a", spec={"x": 5})
         assert LAST_DESIRED in annotations(world.robot)
-        world.cloud.set("a", spec={})
-        world.settle()
+        world.edit("a", spec={})
         assert spec(world.robot) == {"long": "x" * 131_072, "mine": 1}
 
 
@@ -270,8 +243,7 @@ def test_C3_3_a_copy_that_somebody_else_made_is_adopted_with_its_own_fields() ->
         world.cloud.create("a", spec={"x": 1})
         world.robot.create("a", spec={"x": 2, "mine": 1})
         uid = world.robot.objects()["a"]["metadata"]["uid"]
-        world.start()
-        world.settle()
+        world.begin()
         found = world.robot.objects()["a"]
         assert (found["spec"], found["metadata"]["uid"]) == ({"x": 1, "mine": 1}, uid)
 
@@ -280,9 +252,7 @@ def test_C3_3_a_copy_that_somebody_else_made_is_adopted_with_its_own_fields() ->
 def test_C3_4_a_put_never_overwrites_a_local_change_that_the_agent_has_not_seen(source: str) -> None:
     with shaped(source=source, conflict=KEEP) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         world.weather[down.side].lag = 1.0
         for number in range(2, 8):
             up.set("a", spec={"x": number})
@@ -296,9 +266,7 @@ def test_C3_4_a_put_never_overwrites_a_local_change_that_the_agent_has_not_seen(
 
 def test_C3_2_a_rival_is_not_fought() -> None:
     with shaped(conflict=KEEP) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         with rival(world, world.robot, seconds=1.0, spec={"x": 2}):
             world.pass_time(600)
             world.cloud.set("a", spec={"x": 3})
@@ -308,22 +276,17 @@ def test_C3_2_a_rival_is_not_fought() -> None:
 
 def test_C3_2_observed_generations_are_mapped_although_local_fields_differ() -> None:
     with shaped(conflict=KEEP, observed_generation="map") as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         world.robot.set("a", spec={"x": 1, "mine": 1})
         world.settle()
         generation = world.robot.objects()["a"]["metadata"]["generation"]
-        world.robot.set_status("a", {"observedGeneration": generation})
-        world.settle()
+        world.report("a", {"observedGeneration": generation})
         assert world.cloud.objects()["a"]["status"] == {"observedGeneration": 1}
 
 
 def test_C3_2_explain_does_not_call_local_fields_differences() -> None:
     with shaped(conflict=KEEP) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         world.robot.set("a", spec={"x": 2, "mine": 1})
         world.settle()
         found = world.order("explain", resource="goals", name="a")
@@ -339,17 +302,13 @@ def test_C3_1_a_status_is_never_content(source: str, conflict: str, endpoint: bo
         if not endpoint:
             world.cloud.apply(crd(GROUP, status=False))
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         annotations = down.objects()["a"]["metadata"]["annotations"]
-        down.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1}, source=source)
         up.set_status("a", {"n": 7})
         world.settle()
         assert [write.verb for write in world.writes if write.side is down.side and write.name == "a"] == ["create"]
         copy = down.objects()["a"]
         assert (copy["status"], copy["metadata"]["annotations"]) == ({"n": 1}, annotations)
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2}, source=source)
         assert (down.objects()["a"]["spec"], down.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})

@@ -33,9 +33,7 @@ class Missing(Expressions):
 )
 def test_C4_3_what_does_not_compile_stops_the_kind_and_its_copies_stay(wrong: Json) -> None:
     with shaped(down=[setting("m")]) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         reshape(world, down=[{"path": "/spec/x", **wrong}])
         world.cloud.set("a", spec={"x": 2})
         world.pass_time(60)
@@ -51,9 +49,7 @@ def test_C4_3_what_does_not_compile_stops_the_kind_and_its_copies_stay(wrong: Js
 def test_C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop(verb: Json) -> None:
     with shaped(down=[setting("m")]) as world:
         world.settings = AgentSettings(expressions=Missing)
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         assert copy(world)["spec"] == {"x": 1, "mode": "m"}
         reshape(world, down=[{"path": "/spec/x", **verb}])
         world.pass_time(5)
@@ -65,15 +61,10 @@ def test_C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop(verb: Json
 def test_C4_4_an_object_on_which_a_step_fails_is_held_and_its_copy_stays(source: str) -> None:
     with shaped(source=source, down=[NEXT]) as world:
         up, down = roles(world, source)
-        for name in "ab":
-            up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", "b", source=source)
         up.set("a", spec={"x": "text"})
-        up.create("c", spec={})
-        world.settle()
-        down.set_status("a", {"n": 1})
-        world.settle()
+        world.add("c", source=source, spec={})
+        world.report("a", {"n": 1}, source=source)
         assert holds(world) == [("MutationFailed", 2)]
         assert (world.status()["health"], set(down.objects())) == ("attention", {"a", "b"})
         assert "spec.mutations.down[0], /spec/x: " in world.status()["holds"][0]["message"]
@@ -86,8 +77,7 @@ def test_C4_4_an_object_on_which_a_step_fails_is_held_and_its_copy_stays(source:
             restart(world, kill=kill)
             assert holds(world) == [("MutationFailed", 2)]
         up.set("a", spec={"x": 3})
-        up.delete("c")
-        world.settle()
+        world.remove("c", source=source)
         assert (down.objects()["a"]["spec"], holds(world), set(down.objects())) == ({"x": 4}, [], {"a", "b"})
         assert world.status()["health"] == "healthy"
 
@@ -95,15 +85,10 @@ def test_C4_4_an_object_on_which_a_step_fails_is_held_and_its_copy_stays(source:
 @pytest.mark.parametrize("kill", [False, True])
 def test_C4_4_the_hold_ends_with_the_step_that_failed(kill: bool) -> None:
     with shaped(down=[NEXT]) as world:
-        world.cloud.create("a", spec={"x": "text"})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"x": "text"})
         assert (holds(world), world.robot.objects()) == ([("MutationFailed", 1)], {})
-        if kill:
-            world.crash()
-        reshape(world, down=[setting("m")])
-        if kill:
-            world.start()
+        with world.down(kill, kill=True):
+            reshape(world, down=[setting("m")])
         world.settle()
         assert (holds(world), copy(world)["spec"]) == ([], {"x": "text", "mode": "m"})
         reshape(world, down=[NEXT])
@@ -118,62 +103,47 @@ def test_C4_4_the_hold_ends_with_the_step_that_failed(kill: bool) -> None:
 def test_C4_4_a_copy_is_not_replaced_by_one_that_cannot_be_made_and_is_deleted_with_its_object(source: str) -> None:
     with shaped(source=source, down=[NEXT]) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         uid = down.objects()["a"]["metadata"]["uid"]
         up.delete("a")
-        up.create("a", spec={"x": "text"})
-        world.settle()
+        world.add("a", source=source, spec={"x": "text"})
         assert (down.objects()["a"]["metadata"]["uid"], holds(world)) == (uid, [("MutationFailed", 1)])
-        up.delete("a")
-        world.settle()
+        world.remove("a", source=source)
         assert (down.objects(), holds(world)) == ({}, [])
 
 
 def test_C4_4_a_copy_goes_with_its_object_although_its_successor_is_being_deleted() -> None:
     with shaped(down=[NEXT]) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        world.stop()
-        world.cloud.delete("a")
-        world.cloud.create("a", spec={"x": "text"}, finalizers=["example.com/wait"])
-        world.cloud.delete("a")
-        world.start()
+        world.begin("a")
+        with world.down():
+            world.cloud.delete("a")
+            world.cloud.create("a", spec={"x": "text"}, finalizers=["example.com/wait"])
+            world.cloud.delete("a")
         world.settle()
         assert (world.robot.objects(), holds(world)) == ({}, [])
 
 
 def test_C4_4_a_status_on_which_a_step_fails_is_held_and_content_goes_on() -> None:
     with shaped(up=[{"path": "/status/n", "cel": "value + 1"}]) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.begin("a")
+        world.report("a", {"n": 1})
         world.robot.set_status("a", {"n": "text"})
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2})
         assert (original(world)["status"], copy(world)["spec"]) == ({"n": 2}, {"x": 2})
         assert (holds(world), world.status()["outbox"]["depth"]) == ([("MutationFailed", 1)], 0)
         assert "spec.mutations.up[0], /status/n: " in world.status()["holds"][0]["message"]
         restart(world, kill=True)
         assert holds(world) == [("MutationFailed", 1)]
-        world.robot.set_status("a", {"n": 5})
-        world.settle()
+        world.report("a", {"n": 5})
         assert (original(world)["status"], holds(world)) == ({"n": 6}, [])
 
 
 def test_C4_4_explain_names_the_step_that_fails() -> None:
     with shaped(down=[NEXT]) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         agreed = world.order("explain", resource="goals", name="a")
         assert (agreed["state"], agreed["differences"]) == ("in-sync", [])
-        world.cloud.set("a", spec={})
-        world.settle()
+        world.edit("a", spec={})
         found = world.order("explain", resource="goals", name="a")
         assert found["state"] == "held"
         assert any(step["rule"] == "C4.4" and "/spec/x" in step["text"] for step in found["steps"])
@@ -181,10 +151,7 @@ def test_C4_4_explain_names_the_step_that_fails() -> None:
 
 def test_C4_4_diff_compares_all_objects_but_those_on_which_a_step_fails() -> None:
     with shaped(down=[NEXT]) as world:
-        for name in "ab":
-            world.cloud.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", "b")
         policy = next(iter(world.life.engine.kinds.entries.values())).policy if world.life else None
         assert policy is not None
         agreed = asyncio.run(compare(policy, senders(world)))

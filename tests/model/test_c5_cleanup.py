@@ -6,7 +6,7 @@ from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
 from tests.model.policies import apply_policy
-from tests.model.related import BOTH, ends, entry, related
+from tests.model.related import BOTH, ends, entry, refer, related
 from tests.model.scene import refuse_lists, restart
 
 
@@ -15,16 +15,10 @@ from tests.model.scene import refuse_lists, restart
 def test_C5_4_a_copy_goes_with_its_original_or_when_nothing_refers_to_it(origin: str, how: str) -> None:
     with related(origin) as world:
         here, there = ends(world, origin)
-        for name in ("a", "b", "c"):
-            put_map(here, name, x="1")
-        world.cloud.create("g", spec={"maps": ["a", "b", "c"]})
-        world.settle()
-        if how == "stopped":
-            world.crash()
-        delete_map(here, "a")
-        world.cloud.set("g", spec={"maps": ["a", "c"]})
-        if how == "stopped":
-            world.start()
+        refer(world, here, "a", "b", "c")
+        with world.down(how == "stopped", kill=True):
+            delete_map(here, "a")
+            world.cloud.set("g", spec={"maps": ["a", "c"]})
         world.settle()
         assert (data(there), set(data(here))) == ({"c": {"x": "1"}}, {"b", "c"})
 
@@ -33,13 +27,9 @@ def test_C5_4_a_copy_goes_with_its_original_or_when_nothing_refers_to_it(origin:
 def test_C5_4_with_cleanup_keep_no_copy_is_ever_deleted(origin: str) -> None:
     with related(origin, cleanup="keep") as world:
         here, there = ends(world, origin)
-        for name in ("a", "b"):
-            put_map(here, name, x="1")
-        world.cloud.create("g", spec={"maps": ["a", "b"]})
-        world.settle()
+        refer(world, here, "a", "b")
         delete_map(here, "a")
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         restart(world)
         world.pass_time(3600)
         assert set(data(there)) == {"a", "b"}
@@ -51,8 +41,7 @@ def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
         here, there = ends(world, origin)
         for name in ("a", "b"):
             put_map(here, name, x="1")
-        world.cloud.create("g", spec={"maps": ["a"], "other": "b"})
-        world.settle()
+        world.add("g", spec={"maps": ["a"], "other": "b"})
         both = [entry(origin), entry(origin, id="other", object={"reference": "/spec/other"})]
         apply_policy(world.robot, related=both)
         world.settle()
@@ -63,8 +52,7 @@ def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
         world.pass_time(3600)
         assert set(data(there)) == {"a", "b"}
         apply_policy(world.robot, related=[])
-        world.cloud.set("g", spec={"maps": []})
-        world.settle()
+        world.edit("g", spec={"maps": []})
         world.pass_time(3600)
         assert set(data(there)) == {"a", "b"}
         apply_policy(world.robot, related=both[:1])
@@ -76,28 +64,21 @@ def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
 def test_C5_4_losing_the_database_deletes_no_copy_that_is_referred_to(origin: str) -> None:
     with related(origin) as world:
         here, there = ends(world, origin)
-        for name in ("a", "b"):
-            put_map(here, name, x="1")
-        world.cloud.create("g", spec={"maps": ["a", "b"]})
-        world.settle()
-        world.crash()
-        world.lose_database()
-        delete_map(here, "b")
-        made = len(world.writes)
-        world.start()
+        refer(world, here, "a", "b")
+        with world.down(kill=True):
+            world.lose_database()
+            delete_map(here, "b")
+            made = len(world.writes)
         world.settle()
         assert (data(there), [write.verb for write in world.writes[made:]]) == ({"a": {"x": "1"}}, ["delete"])
 
 
 def test_C5_4_an_object_whose_marks_name_the_other_side_is_no_original() -> None:
     with related("cloud") as world:
-        put_map(world.cloud, "a", x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
-        world.stop()
-        world.lose_database()
-        apply_policy(world.robot, related=[entry("robot")])
-        world.start()
+        refer(world, world.cloud, "a")
+        with world.down():
+            world.lose_database()
+            apply_policy(world.robot, related=[entry("robot")])
         made = len(world.writes)
         world.settle()
         world.pass_time(60)
@@ -110,19 +91,15 @@ def test_C5_4_many_references_that_vanish_at_once_are_verified_and_go() -> None:
         names = [f"m{number}" for number in range(30)]
         for name in names:
             put_map(world.cloud, name, x="1")
-        world.cloud.create("g", spec={"maps": names})
-        world.settle()
+        world.add("g", spec={"maps": names})
         assert set(data(world.robot)) == set(names)
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         assert (data(world.robot), set(data(world.cloud))) == ({}, set(names))
 
 
 def test_C5_4_an_original_that_becomes_a_copy_of_the_other_side_is_none_any_more() -> None:
     with related("robot") as world:
-        put_map(world.robot, "a", x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        refer(world, world.robot, "a")
         assert set(data(world.cloud)) == {"a"}
         cluster = world.status()["sides"]["cloud"]["identity"]
         annotate_map(world.robot, "a", {"crsyncer.cloudrobotics.com/upstream-cluster": cluster})
@@ -132,14 +109,11 @@ def test_C5_4_an_original_that_becomes_a_copy_of_the_other_side_is_none_any_more
 
 def test_C5_4_losing_the_database_no_copy_goes_while_the_primaries_cannot_be_listed() -> None:
     with related() as world:
-        put_map(world.cloud, "a", x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
-        world.crash()
-        world.lose_database()
-        rule = refuse_lists(world)
-        made = len(world.writes)
-        world.start()
+        refer(world, world.cloud, "a")
+        with world.down(kill=True):
+            world.lose_database()
+            rule = refuse_lists(world)
+            made = len(world.writes)
         world.pass_time(600)
         assert (data(world.robot), world.writes[made:]) == ({"a": {"x": "1"}}, [])
         assert world.status()["holds"] == []
@@ -157,9 +131,7 @@ def test_C5_4_a_copy_that_is_never_deleted_follows_an_original_that_is_made_anew
 ) -> None:
     with related(origin, cleanup="keep") as world:
         here, there = ends(world, origin)
-        put_map(here, "m", x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
+        refer(world, here, "m")
         uid = maps(there)["m"]["metadata"]["uid"]
         delete_map(here, "m")
         world.settle()
@@ -182,8 +154,7 @@ def test_C5_4_what_is_not_ours_by_the_name_of_a_primary_that_is_gone_keeps_no_re
         world.robot.create("g", spec={"maps": ["a"]})
         world.pass_time(60)
         world.cloud.create("g", spec={"x": 2})
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert data(world.cloud) == {"a": {"x": "1"}}
         world.robot.delete("g")
         world.settle()

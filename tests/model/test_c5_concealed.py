@@ -47,8 +47,7 @@ def test_C5_6_steps_for_the_status_of_a_sensitive_kind_are_misconfigured(source:
             put(world.cloud, FIRST)
         else:
             world.robot.create("a", labels=LABELS, data={"password": FIRST})
-        world.start()
-        world.settle()
+        world.begin()
         allowed = "allowed for secrets: mutations.down only, no status of them is synced"
         assert misconfigured(world) == f"spec.mutations.up of SyncPolicy p is set; {allowed}"
         assert FIRST not in told(world, GOALS)
@@ -61,10 +60,8 @@ def test_C5_6_the_status_of_a_sensitive_kind_stays_where_it_is(source: str) -> N
             put(world.cloud, FIRST)
         else:
             world.robot.create("a", labels=LABELS, data={"password": FIRST})
-        world.start()
-        world.settle()
-        world.robot.set_status("a", {"echo": FIRST})
-        world.settle()
+        world.begin()
+        world.report("a", {"echo": FIRST})
         assert (passwords(world.cloud), goal(world)["data"]) == ({"a": FIRST}, {"password": FIRST})
         assert goal(world)["status"] == {"echo": FIRST}
         assert "status" not in maps(world.cloud, kind="secrets")["a"]
@@ -77,8 +74,7 @@ def test_C5_6_the_status_of_a_sensitive_kind_stays_where_it_is(source: str) -> N
 def test_C5_6_what_was_stored_before_the_kind_became_sensitive_is_taken_from_the_disk() -> None:
     with as_secrets() as world:
         put(world.cloud, SECOND)
-        world.start()
-        world.settle()
+        world.begin()
         world.stop()
         raw = {"metadata": {"name": "a", "uid": "u-1", "resourceVersion": "5"}, "data": {"password": FIRST}}
         [view] = [row[3][0] for row in world.disk.rows if row[0] == "copy" and row[2][0] is Side.ROBOT]
@@ -143,12 +139,9 @@ def test_C5_6_offline_related_copies_of_a_secret_outlive_a_restart() -> None:
         put_map(world.cloud, "a", labels={**LABELS, "map": "m"}, kind="secrets", password=SECOND)
         world.settle()
         world.cut("cloud")
-        world.crash()
-        world.start()
-        world.pass_time(120)
+        restart(world, kill=True, seconds=120)
         assert set(maps(world.robot)) == {"m"}
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert set(maps(world.robot)) == {"m"}
 
 
@@ -174,8 +167,7 @@ def test_C5_6_a_secret_with_a_finalizer_of_ours_loses_it_when_its_policy_is_gone
 def test_C5_6_a_kind_that_is_no_secret_any_more_leaves_nothing_in_memory(how: str) -> None:
     with as_secrets() as world:
         put(world.cloud, FIRST)
-        world.start()
-        world.settle()
+        world.begin()
         assert world.life is not None
         vault = world.life.engine.context.vault()
         assert FIRST in str(vars(vault)["_bodies"])

@@ -11,7 +11,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import INTERNAL_ERROR, NO_LISTS
 from tests.model.config_maps import data, maps, put_map
 from tests.model.policies import apply_policy
-from tests.model.related import BOTH, EDGE, ends, entry, related
+from tests.model.related import BOTH, EDGE, ends, entry, refer, related
 from tests.model.scene import holds, out_of_sight, redefine, refuse_lists, release, restart
 from tests.model.weather import Rule
 from tests.model.world import World
@@ -68,33 +68,21 @@ def test_C5_4_a_hold_by_hand_on_primaries_keeps_what_they_refer_to(origin: str, 
 
 
 @BOTH
-def test_C5_4_a_kind_that_is_deleted_in_the_cloud_keeps_what_its_copies_refer_to(origin: str) -> None:
+@pytest.mark.parametrize("what", ["a kind is deleted", "a kind is made anew", "a mass deletion cannot be verified"])
+def test_C5_4_what_holds_the_copies_of_primaries_keeps_what_they_refer_to(origin: str, what: str) -> None:
     with related(origin) as world:
         make_goals(world, origin)
         before = uids(world, origin)
-        world.cloud.delete_kind()
-        assert world.cloud.sweep()
-        assert_held(world, origin, "KindMissing", before)
-
-
-@BOTH
-def test_C5_4_a_kind_that_is_made_anew_out_of_sight_keeps_what_its_copies_refer_to(origin: str) -> None:
-    with related(origin) as world:
-        make_goals(world, origin)
-        before = uids(world, origin)
-        with out_of_sight(world, "cut"):
-            redefine(world)
-        assert_held(world, origin, "KindMissing", before)
-
-
-@BOTH
-def test_C5_4_a_mass_deletion_that_cannot_be_verified_keeps_what_the_copies_refer_to(origin: str) -> None:
-    with related(origin) as world:
-        make_goals(world, origin)
-        before = uids(world, origin)
-        refuse_lists(world)
-        delete_goals(world)
-        assert_held(world, origin, "MassDeletion", before)
+        if what == "a kind is deleted":
+            world.cloud.delete_kind()
+            assert world.cloud.sweep()
+        elif what == "a kind is made anew":
+            with out_of_sight(world, "cut"):
+                redefine(world)
+        else:
+            refuse_lists(world)
+            delete_goals(world)
+        assert_held(world, origin, "MassDeletion" if "mass" in what else "KindMissing", before)
 
 
 @BOTH
@@ -119,8 +107,7 @@ def test_C5_4_a_primary_that_is_replaced_within_a_second_keeps_its_related_copie
         before = uids(world, origin)
         world.cloud.delete("g0")
         world.pass_time(seconds)
-        world.cloud.create("g0", spec={"maps": ["g0"], "x": 2})
-        world.settle()
+        world.add("g0", spec={"maps": ["g0"], "x": 2})
         assert world.robot.objects()["g0"]["spec"]["x"] == 2
         assert uids(world, origin) == before
 
@@ -162,8 +149,7 @@ def test_C5_4_an_edit_that_wants_most_originals_no_more_is_held_until_it_is_undo
         if typo == "primary":
             for name in MANY:
                 put_map(ends(world, origin)[0], name, x="1")
-            world.cloud.create("g", spec={"maps": MANY})
-            world.settle()
+            world.add("g", spec={"maps": MANY})
         else:
             make_many(world, origin)
         before = uids(world, origin)
@@ -222,12 +208,11 @@ def test_C5_4_few_that_are_wanted_no_more_go_at_once_and_related_copies_go_with_
 def test_C6_3_an_object_that_cannot_be_read_does_not_hold_up_the_end_of_another_one(origin: str) -> None:
     with related(origin) as world:
         make_goals(world, origin, "blocking")
-        world.crash()
-        world.lose_database()
-        for name in ("g0", "g1"):
-            (world.cloud if origin == "cloud" else world.robot).set(name, spec={"maps": [1]})
-            world.cloud.set(name, spec={"maps": [1]})
-        world.start()
+        with world.down(kill=True):
+            world.lose_database()
+            for name in ("g0", "g1"):
+                (world.cloud if origin == "cloud" else world.robot).set(name, spec={"maps": [1]})
+                world.cloud.set(name, spec={"maps": [1]})
         world.settle()
         for name in ("g1", "g2"):
             world.cloud.delete(name)
@@ -278,17 +263,14 @@ def test_C5_1_S5_an_answer_that_is_no_list_does_not_show_that_an_original_is_gon
 @pytest.mark.parametrize("answer", NO_LISTS)
 def test_C5_4_S5_an_answer_that_is_no_list_deletes_no_related_copy(answer: Reply) -> None:
     with related() as world:
-        put_map(world.cloud, "m", x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
+        refer(world, world.cloud, "m")
         world.cut("robot")
         world.cloud.set("g", spec={"maps": []})
         world.pass_time(5)
         world.inject("cloud", answer, verb="list", part="/configmaps")
         world.cloud.set("g", spec={"maps": ["m"]})
         world.pass_time(5)
-        world.mend("robot")
-        world.pass_time(120)
+        world.heal("robot", seconds=120)
         assert [write for write in world.writes if write.verb == "delete"] == []
 
 
@@ -312,9 +294,7 @@ def test_C5_4_C1_7_related_copies_stay_until_it_is_known_what_edits_that_follow_
 ) -> None:
     with related(origin) as world:
         put_map(ends(world, origin)[0], "m", x="m")
-        for name in GOALS:
-            world.cloud.create(name, spec={"maps": ["m"]})
-        world.settle()
+        world.add(*GOALS, spec={"maps": ["m"]})
         before = uids(world, origin)
         assert set(before) == {"m"}
         world.weather[Side.ROBOT].latency = 0.5
@@ -336,8 +316,7 @@ def test_C5_4_S7_1_an_edited_entry_takes_no_reference_from_a_primary_that_is_not
         assert world.cloud.sweep()
         apply_policy(world.robot, related=[entry(object={"reference": "/spec/mpas/*"})])
         world.pass_time(60)
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         apply_policy(world.robot, related=[entry()])
         world.pass_time(300)
         assert ("KindMissing", 2) in holds(world)

@@ -25,8 +25,7 @@ def placed(origin: str = "cloud", *, naming: Any = None, source: str = "cloud", 
             for namespace in ("shop", "copies", "shared"):
                 plane.make_namespace(namespace)
         place(world, origin, naming, **more)
-        world.start()
-        world.settle()
+        world.begin()
         yield world
 
 
@@ -57,8 +56,7 @@ def test_C5_2_a_related_copy_is_in_the_namespace_that_the_kind_makes_of_its_orig
         delete_map(there, "m", namespace="copies")
         world.pass_time(2)
         assert data(there, "copies") == {"m": {"x": "2"}}
-        up.delete("g", namespace="shop")
-        world.settle()
+        world.remove("g", namespace="shop", source=source)
         assert (data(there, "copies"), data(here, mine), holds(world)) == ({}, {"m": {"x": "2"}}, [])
 
 
@@ -69,8 +67,7 @@ def test_C5_2_templates_mean_the_name_and_the_namespace_of_the_original(origin: 
         here, there = ends(world, origin)
         place(world, origin, None, object=SHARED, naming=naming)
         put_map(here, "m", namespace="shared", x="1")
-        world.cloud.create("g", spec={"maps": ["m"], "n": 7})
-        world.settle()
+        world.add("g", spec={"maps": ["m"], "n": 7})
         assert data(there, "copies") == {"shared-m": {"x": "1"}}
         put_map(there, "shared-m", namespace="copies", x="drift")
         world.pass_time(2)
@@ -81,8 +78,7 @@ def test_C5_2_the_copies_of_what_a_selector_selects_have_names_too() -> None:
     with placed(naming=NAMING, object=EDGE) as world:
         for name in ("a", "b"):
             put_map(world.cloud, name, namespace="shop", labels={"tier": "edge"}, x=name)
-        world.cloud.create("g", namespace="shop", spec={})
-        world.settle()
+        world.add("g", namespace="shop", spec={})
         assert data(world.robot, "copies") == {"a": {"x": "a"}, "b": {"x": "b"}}
         put_map(world.cloud, "a", namespace="shop", labels={"tier": "x"}, x="a")
         world.settle()
@@ -96,17 +92,15 @@ def test_C5_2_C2_3_changed_templates_restarts_and_a_lost_store_move_no_copy(orig
         here, there = ends(world, origin)
         where = "copies"
         put_map(here, "m", namespace="shared", x="1")
-        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
-        world.settle()
+        world.add("g", namespace="shop", spec={"maps": ["m"]})
         before, made = uids(maps(there, where)), len(world.writes)
         assert set(before) == {"m"}
         for naming, own in (({"name": "x-{name}"}, None), (None, {"name": "y-{name}"}), (None, None)):
             place(world, origin, naming, object=SHARED, **({} if own is None else {"naming": own}))
             world.settle()
-            world.stop()
-            if lost:
-                world.lose_database()
-            world.start()
+            with world.down():
+                if lost:
+                    world.lose_database()
             world.settle()
             assert (uids(maps(there, where)), holds(world)) == (before, [])
         assert [str(write) for write in world.writes[made:]] == []
@@ -115,8 +109,7 @@ def test_C5_2_C2_3_changed_templates_restarts_and_a_lost_store_move_no_copy(orig
         assert data(there, where) == {"m": {"x": "2"}}
         place(world, origin, {"namespace": "default"}, object=SHARED)
         put_map(here, "n", namespace="shared", x="1")
-        world.cloud.set("g", namespace="shop", spec={"maps": ["m", "n"]})
-        world.settle()
+        world.edit("g", namespace="shop", spec={"maps": ["m", "n"]})
         assert (set(data(there, where)), set(data(there))) == ({"m"}, {"n"})
 
 
@@ -130,19 +123,16 @@ def test_C5_3_primaries_of_two_namespaces_share_one_copy(origin: str) -> None:
         world.settle()
         assert (data(there, "shared"), data(there, "shop"), data(there)) == ({"m": {"x": "1"}}, {}, {})
         assert holds(world) == []
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         assert data(there, "shared") == {"m": {"x": "1"}}
-        world.cloud.delete("g", namespace="shop")
-        world.settle()
+        world.remove("g", namespace="shop")
         assert (data(there, "shared"), set(data(here, "shared"))) == ({}, {"m"})
 
 
 def test_C5_2_C2_4_marks_of_a_copy_elsewhere_are_repaired() -> None:
     with placed(naming={"namespace": "default"}) as world:
         put_map(world.cloud, "m", namespace="shop", x="1")
-        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
-        world.settle()
+        world.add("g", namespace="shop", spec={"maps": ["m"]})
         [copy] = maps(world.robot).values()
         key = f"{OURS}upstream-namespace"
         assert copy["metadata"]["annotations"][key] == "shop"
@@ -157,8 +147,7 @@ def test_C5_2_C2_5_a_name_that_is_taken_is_adopted_only_without_naming(named: bo
     with placed(object=SHARED, naming={"namespace": "{namespace}"} if named else None) as world:
         put_map(world.cloud, "m", namespace="shared", x="1")
         put_map(world.robot, "m", namespace="shared", x="own")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
+        world.add("g", spec={"maps": ["m"]})
         world.pass_time(30)
         if named:
             assert (data(world.robot, "shared"), holds(world)) == ({"m": {"x": "own"}}, [("NameTaken", 1)])
@@ -170,10 +159,8 @@ def test_C5_2_C2_5_of_two_originals_with_one_name_the_later_is_held() -> None:
     with placed(naming={"namespace": "copies"}) as world:
         for namespace in ("default", "shop"):
             put_map(world.cloud, "m", namespace=namespace, x=namespace)
-        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
-        world.settle()
-        world.cloud.create("h", spec={"maps": ["m"]})
-        world.settle()
+        world.add("g", namespace="shop", spec={"maps": ["m"]})
+        world.add("h", spec={"maps": ["m"]})
         assert (data(world.robot, "copies"), holds(world)) == ({"m": {"x": "shop"}}, [("NameTaken", 1)])
 
 
@@ -182,8 +169,7 @@ def test_C5_2_a_template_that_makes_no_name_is_reported_with_the_primary(selecte
     more: dict[str, Any] = {"object": EDGE} if selected else {}
     with related(naming={"name": "-{name}"}, **more) as world:
         put_map(world.cloud, "m", labels={"tier": "edge"}, x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
+        world.add("g", spec={"maps": ["m"]})
         found = {hold["reason"]: hold["message"] for hold in world.status()["holds"]}
         assert 'default/m: the name "-m"' in found["RelatedFailed"]
         assert (set(world.robot.objects()), data(world.robot)) == ({"g"}, {})
@@ -194,8 +180,7 @@ def test_C5_2_a_template_that_makes_no_name_is_reported_with_the_primary(selecte
 
 def test_C5_1_what_is_wrong_about_an_entry_ends_with_it() -> None:
     with related() as world:
-        world.cloud.create("g", spec={"maps": [1]})
-        world.settle()
+        world.add("g", spec={"maps": [1]})
         assert holds(world) == [("RelatedFailed", 1)]
         apply_policy(world.robot, related=[])
         world.settle()
@@ -207,8 +192,7 @@ def test_C2_4_a_related_copy_that_has_lost_all_its_marks_is_the_same_copy(naming
     more = {} if naming is None else {"naming": naming}
     with placed("cloud", **more) as world:
         put_map(world.cloud, "m", x="1")
-        world.cloud.create("a", spec={"maps": ["m"]})
-        world.settle()
+        world.add("a", spec={"maps": ["m"]})
         namespace = "default" if naming is None else "copies"
         [(name, found)] = maps(world.robot, namespace).items()
         for _ in range(2):

@@ -7,7 +7,7 @@ import pytest
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
 from tests.model.plane import GROUP
 from tests.model.policies import apply_policy, put_policy, serve_policies
-from tests.model.related import BOTH, MAPS, ends, entry, related
+from tests.model.related import BOTH, MAPS, ends, entry, refer, related
 from tests.model.scene import restart, scene
 from tests.system.bed import crd
 
@@ -36,9 +36,7 @@ def test_C5_1_what_a_primary_refers_to_arrives_with_it(origin: str, source: str)
 def test_C5_3_a_change_arrives_within_2_s_without_a_change_of_the_primary(origin: str) -> None:
     with related(origin) as world:
         here, there = ends(world, origin)
-        put_map(here, "a", x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        refer(world, here, "a")
         put_map(here, "a", x="2")
         world.pass_time(2)
         assert data(there) == {"a": {"x": "2"}}
@@ -68,9 +66,7 @@ def test_C5_3_S7_1_offline_after_a_restart_copies_are_what_their_originals_were(
             world.cloud.create(f"g{number}", spec={"one": f"t{number}"})
         world.settle()
         world.cut("cloud")
-        world.crash()
-        world.start()
-        world.pass_time(10)
+        restart(world, kill=True, seconds=10)
         for number in range(10):
             world.robot.delete(f"t{number}", kind=plural)
         world.pass_time(10)
@@ -83,14 +79,11 @@ def test_C5_3_primaries_share_copies(origin: str) -> None:
         here, there = ends(world, origin)
         put_map(here, "a", x="1")
         world.cloud.create("g", spec={"maps": ["a"]})
-        world.cloud.create("h", spec={"maps": ["a", "a"]})
-        world.settle()
-        world.cloud.delete("g")
-        world.settle()
+        world.add("h", spec={"maps": ["a", "a"]})
+        world.remove("g")
         world.pass_time(60)
         assert data(there) == {"a": {"x": "1"}}
-        world.cloud.delete("h")
-        world.settle()
+        world.remove("h")
         assert (data(there), data(here)) == ({}, {"a": {"x": "1"}})
 
 
@@ -104,11 +97,8 @@ def test_C5_3_primaries_share_copies(origin: str) -> None:
 )
 def test_C5_1_what_cannot_be_told_is_reported_and_the_primary_is_synced(value: Any, said: str) -> None:
     with related() as world:
-        put_map(world.cloud, "a", x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
-        world.cloud.set("g", spec={"maps": value})
-        world.settle()
+        refer(world, world.cloud, "a")
+        world.edit("g", spec={"maps": value})
         [hold] = world.status()["holds"]
         assert (hold["reason"], said in hold["message"]) == ("RelatedFailed", True)
         assert world.status()["health"] == "attention"
@@ -117,22 +107,17 @@ def test_C5_1_what_cannot_be_told_is_reported_and_the_primary_is_synced(value: A
         assert data(world.robot) == {"a": {"x": "1"}}
         restart(world)
         assert data(world.robot) == {"a": {"x": "1"}}
-        world.cloud.set("g", spec={"maps": []})
-        world.settle()
+        world.edit("g", spec={"maps": []})
         assert (world.status()["holds"], data(world.robot)) == ([], {})
 
 
 def test_C5_1_a_primary_that_can_be_read_again_still_refers_to_what_it_did() -> None:
     with related() as world:
-        put_map(world.cloud, "a", x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
-        world.cloud.set("g", spec={"maps": [1]})
-        world.settle()
+        refer(world, world.cloud, "a")
+        world.edit("g", spec={"maps": [1]})
         restart(world)
         began = world.clock.now
-        world.cloud.set("g", spec={"maps": ["a"]})
-        world.settle()
+        world.edit("g", spec={"maps": ["a"]})
         assert world.journal.asked("cloud", verb="list", kind="configmaps", since=began) == []
 
 
@@ -140,8 +125,7 @@ def test_C5_1_C5_2_a_name_may_be_made_of_the_primary() -> None:
     with related(object={"name": "{name}-{/spec/n}"}) as world:
         put_map(world.cloud, "g-1", x="1")
         world.cloud.create("g", spec={"n": 1})
-        world.cloud.create("h", spec={})
-        world.settle()
+        world.add("h", spec={})
         assert data(world.robot) == {"g-1": {"x": "1"}}
         assert world.status()["holds"] == []
 
@@ -152,8 +136,7 @@ def test_C5_2_the_copy_has_the_name_and_the_namespace_of_the_original() -> None:
             plane.make_namespace("other")
         put_map(world.cloud, "a", namespace="other", x="other")
         put_map(world.cloud, "a", x="default")
-        world.cloud.create("g", namespace="other", spec={"maps": ["a"]})
-        world.settle()
+        world.add("g", namespace="other", spec={"maps": ["a"]})
         assert (data(world.robot), data(world.robot, "other")) == ({}, {"a": {"x": "other"}})
 
 
@@ -161,16 +144,14 @@ def test_C5_3_with_the_filter_originals_in_the_cloud_need_the_label_of_the_robot
     with related(filterByRobotName=True) as world:
         put_map(world.cloud, "a", labels={"cloudrobotics.com/robot-name": "robot-1"}, x="1")
         put_map(world.cloud, "b", x="1")
-        world.cloud.create("g", spec={"maps": ["a", "b"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a", "b"]})
         assert set(data(world.robot)) == {"a"}
 
 
 def test_C5_3_with_the_filter_copies_in_the_cloud_get_the_label_of_the_robot() -> None:
     with related("robot", filterByRobotName=True) as world:
         put_map(world.robot, "a", labels={"own": "1"}, x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a"]})
         labels = maps(world.cloud)["a"]["metadata"]["labels"]
         assert (labels["cloudrobotics.com/robot-name"], labels["own"]) == ("robot-1", "1")
 
@@ -178,8 +159,7 @@ def test_C5_3_with_the_filter_copies_in_the_cloud_get_the_label_of_the_robot() -
 def test_C5_3_a_kind_that_is_synced_by_itself_cannot_be_related() -> None:
     with related() as world:
         put_map(world.cloud, "a", x="1", labels={"tier": "edge"})
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a"]})
         filter_ = {"selector": {"matchLabels": {"tier": "edge"}}}
         put_policy(world.robot, "maps", {"resource": MAPS, "specSource": "cloud", "filter": filter_})
         world.settle()
@@ -197,8 +177,7 @@ def test_C5_3_a_taken_name_on_the_robot_is_adopted_unless_it_is_somebody_elses()
             put_map(world.robot, name, x="robot")
         annotate_map(world.robot, "foreign", {"crsyncer.cloudrobotics.com/upstream-cluster": "another"})
         annotate_map(world.robot, "owned", {}, ownerReferences=[owner])
-        world.cloud.create("g", spec={"maps": ["free", "owned", "foreign"]})
-        world.settle()
+        world.add("g", spec={"maps": ["free", "owned", "foreign"]})
         found = {name: each["x"] for name, each in data(world.robot).items()}
         assert found == {"free": "cloud", "owned": "robot", "foreign": "robot"}
         assert [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]] == [("NameTaken", 2)]
@@ -208,10 +187,8 @@ def test_C5_3_a_list_that_shows_other_objects_is_no_sign_of_a_restore() -> None:
     with related() as world:
         for number in range(30):
             put_map(world.cloud, f"m{number}", x="1")
-        world.cloud.create("g", spec={"maps": ["m1"]})
-        world.settle()
-        world.cloud.set("g", spec={"maps": [f"m{number}" for number in range(20)]})
-        world.settle()
+        world.add("g", spec={"maps": ["m1"]})
+        world.edit("g", spec={"maps": [f"m{number}" for number in range(20)]})
         world.order("resync", resource="configmaps")
         world.settle()
         assert len(data(world.robot)) == 20
@@ -225,8 +202,7 @@ def test_C5_6_secrets_that_are_related_are_synced_and_never_on_the_disk(origin: 
         here, there = ends(world, origin)
         first, second = "aHVudGVyMg==", "c3dvcmRmaXNo"
         put_map(here, "a", kind="secrets", password=first)
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a"]})
         assert data(there, kind="secrets") == {"a": {"password": first}}
         restart(world)
         put_map(here, "a", kind="secrets", password=second)
@@ -234,8 +210,7 @@ def test_C5_6_secrets_that_are_related_are_synced_and_never_on_the_disk(origin: 
         assert data(there, kind="secrets") == {"a": {"password": second}}
         said = str(world.disk.rows) + str(world.status())
         assert [value in said for value in (first, second)] == [False, False]
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         assert (data(there, kind="secrets"), set(data(here, kind="secrets"))) == ({}, {"a"})
 
 
@@ -245,9 +220,7 @@ def test_C5_1_related_objects_of_a_cluster_scoped_kind_come_also_where_their_kin
         sites = {"group": GROUP, "resource": "sites"}
         more = {"id": "sites", "origin": "cloud", "resource": sites, "object": {"reference": "/spec/site"}}
         apply_policy(world.robot, related=[more])
-        world.start()
-        world.cloud.create("a", spec={"site": "s1"})
-        world.settle()
+        world.begin("a", spec={"site": "s1"})
         for plane in (world.cloud, world.robot):
             plane.apply(crd(GROUP, plural="sites", cluster=True, source=None))
         for name in ("s1", "s2"):
@@ -260,8 +233,7 @@ def test_C5_1_what_a_kind_shows_after_it_has_stopped_is_read_when_it_runs_again(
     with related() as world:
         for name in ("m", "n"):
             put_map(world.cloud, name, x="1")
-        world.cloud.create("a", spec={"maps": ["m"]})
-        world.settle()
+        world.add("a", spec={"maps": ["m"]})
         assert world.life is not None
         kinds = world.life.engine.kinds
         kind = kinds.entries[f"goals.{GROUP}"].kind
@@ -279,9 +251,7 @@ def test_C5_1_what_a_kind_shows_after_it_has_stopped_is_read_when_it_runs_again(
 def test_C5_4_copies_go_also_where_the_policy_was_edited_while_its_primaries_were_read() -> None:
     with related() as world:
         put_map(world.cloud, "m", a="1")
-        for name in "abc":
-            world.cloud.create(name, spec={"maps": ["m"]})
-        world.settle()
+        world.add("a", "b", "c", spec={"maps": ["m"]})
         for hours in range(1, 7):
             apply_policy(world.robot, related=[entry()], deletion={"gracePeriod": f"{hours}h"})
             world.pass_time(0.001)

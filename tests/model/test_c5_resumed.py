@@ -26,8 +26,7 @@ def selected(origin: str = "cloud", *, kind: str = "configmaps", count: int = 2)
         for number in range(count):
             put_map(here, f"m{number}", kind=kind, labels=_TIER, x="eA==")
         put_map(here, "other", kind=kind, labels={"tier": "cloud"}, x="eA==")
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         assert len(data(there, kind=kind)) == min(count, 100)
         world.pass_time(5)
         yield world
@@ -51,12 +50,10 @@ def test_C5_1_S6_2_after_a_restart_nothing_is_listed_for_selectors(origin: str, 
         put_map(here, "m0", labels={}, x="eA==")
         world.settle()
         assert set(data(there)) == {"m1", "other"}
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         assert data(there) == {}
         restart(world, kill=kill)
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         assert set(data(there)) == {"m1", "other"}
 
 
@@ -67,10 +64,8 @@ def test_C5_1_C5_3_nothing_is_listed_as_long_as_another_primary_selects_the_same
             world.robot.make_namespace(name)
         put_map(world.cloud, "m", namespace="shared", labels=_TIER, x="1")
         world.cloud.create("g", spec={})
-        world.cloud.create("h", namespace="other", spec={})
-        world.settle()
-        world.cloud.delete("h", namespace="other")
-        world.settle()
+        world.add("h", namespace="other", spec={})
+        world.remove("h", namespace="other")
         began = world.clock.now
         restart(world)
         assert (_lists(world, began), set(data(world.robot, "shared"))) == (0, {"m"})
@@ -111,9 +106,8 @@ def test_C5_1_what_changed_while_the_agent_was_down_is_found_by_the_watch(
 ) -> None:
     with selected(origin) as world:
         here, there = ends(world, origin)
-        world.crash()
-        change(here)
-        world.start()
+        with world.down(kill=True):
+            change(here)
         world.settle()
         assert set(data(there)) == then
 
@@ -122,15 +116,11 @@ def test_C5_1_what_begins_to_match_before_the_primaries_are_known_again_is_found
     with related("cloud", object=EDGE) as world:
         for plane in (world.cloud, world.robot):
             plane.make_namespace("last")
-        for number in range(300):
-            world.cloud.create(f"g{number}", spec={})
-        world.settle()
-        world.cloud.create("g", namespace="last", spec={})
-        world.settle()
+        world.add(*(f"g{number}" for number in range(300)), spec={})
+        world.add("g", namespace="last", spec={})
         world.pass_time(5)
-        world.crash()
-        put_map(world.cloud, "new", namespace="last", labels=_TIER, x="eA==")
-        world.start()
+        with world.down(kill=True):
+            put_map(world.cloud, "new", namespace="last", labels=_TIER, x="eA==")
         world.settle()
         assert set(data(world.robot, "last")) == {"new"}
 
@@ -139,25 +129,19 @@ def test_C5_1_what_begins_to_match_before_the_primaries_are_known_again_is_found
 @pytest.mark.parametrize("down", [False, True])
 def test_C5_1_what_another_selector_selects_is_listed(origin: str, down: bool) -> None:
     with selected(origin) as world:
-        if down:
-            world.crash()
-        apply_policy(world.robot, related=[entry(origin, object={"selector": {"matchLabels": {"tier": "cloud"}}})])
-        if down:
-            world.start()
+        with world.down(down, kill=True):
+            apply_policy(world.robot, related=[entry(origin, object={"selector": {"matchLabels": {"tier": "cloud"}}})])
         world.settle()
         assert set(data(ends(world, origin)[1])) == {"other"}
 
 
 def test_C5_1_after_a_restart_a_selector_that_is_back_is_listed() -> None:
     with selected() as world:
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         put_map(world.cloud, "new", labels=_TIER, x="eA==")
         world.settle()
         world.crash()
-        world.cloud.create("g", spec={})
-        world.start()
-        world.settle()
+        world.begin("g", spec={})
         assert set(data(world.robot)) == {"m0", "m1", "new"}
 
 
@@ -179,8 +163,7 @@ def test_C5_1_S6_4_what_is_selected_is_found_whatever_becomes_of_the_store(how: 
             world.cloud.compact()
         delete_map(world.cloud, "m0")
         put_map(world.cloud, "other", labels=_TIER, x="eA==")
-        world.start()
-        world.settle()
+        world.begin()
         assert _lists(world, began) > 0
         assert set(data(world.robot)) == {"m1", "other"}
 
@@ -190,10 +173,11 @@ def test_C5_1_S6_5_what_the_store_cannot_read_any_more_is_listed() -> None:
         world.inject("robot", INTERNAL_ERROR, verb="create", part="/configmaps", times=math.inf, seconds=60)
         delete_map(world.robot, "m0")
         world.pass_time(5)
-        world.crash()
-        place = (Side.CLOUD, Key("default", "m0"))
-        world.disk.rows = [(*row[:3], (row[3][0], "null") if row[2] == place else row[3]) for row in world.disk.rows]
-        world.start()
+        with world.down(kill=True):
+            place = (Side.CLOUD, Key("default", "m0"))
+            world.disk.rows = [
+                (*row[:3], (row[3][0], "null") if row[2] == place else row[3]) for row in world.disk.rows
+            ]
         world.pass_time(600)
         assert set(data(world.robot)) == {"m0", "m1"}
 
@@ -204,12 +188,10 @@ def test_C5_1_an_older_store_goes_on_from_where_it_was() -> None:
         world.cloud.delete("g")
         put_map(world.cloud, "other", labels=_TIER, x="eA==")
         world.settle()
-        world.cloud.create("h", spec={})
-        world.settle()
-        world.stop()
-        delete_map(world.cloud, "m0")
-        world.put_back(backup)
-        world.start()
+        world.add("h", spec={})
+        with world.down():
+            delete_map(world.cloud, "m0")
+            world.put_back(backup)
         world.settle()
         assert set(data(world.robot)) == {"m1", "other"}
 
@@ -231,9 +213,8 @@ def test_C5_1_of_too_many_those_that_the_cache_lacks_are_listed_after_a_restart(
             restart(world)
             assert (_lists(world, began) > 0, len(data(world.robot))) == (True, 100)
             assert [hold["reason"] for hold in world.status()["holds"]] == ["RelatedFailed"]
-        world.crash()
-        delete_map(world.cloud, "m7")
-        world.start()
+        with world.down(kill=True):
+            delete_map(world.cloud, "m7")
         world.settle()
         assert (world.status()["holds"], set(data(world.robot))) == ([], set(data(world.cloud)) - {"other"})
 
@@ -252,6 +233,5 @@ def test_C5_1_S6_2_a_crash_at_any_point_loses_nothing_that_is_selected(steps: in
             world.crash()
         put_map(world.cloud, "d", labels=_TIER, x="1")
         delete_map(world.cloud, "a")
-        world.start()
-        world.settle()
+        world.begin()
         assert set(data(world.robot)) == {"b", "c", "d"}

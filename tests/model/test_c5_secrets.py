@@ -34,8 +34,7 @@ def test_C5_6_the_value_of_a_config_map_is_told() -> None:
         named = {"group": "", "resource": "configmaps"}
         put_policy(world.robot, "p", {"resource": named, "specSource": "cloud", "filter": EDGE})
         put_map(world.cloud, "a", labels=LABELS, password=FIRST)
-        world.start()
-        world.settle()
+        world.begin()
         assert FIRST in json.dumps(world.order("explain", resource="configmaps", name="a"))
         assert FIRST in str(world.disk.rows)
 
@@ -64,9 +63,7 @@ def test_C5_6_offline_a_secret_is_enforced_until_the_agent_restarts() -> None:
         delete_map(world.robot, "a", kind="secrets")
         world.pass_time(60)
         assert passwords(world.robot) == {"a": FIRST}
-        world.crash()
-        world.start()
-        world.pass_time(60)
+        restart(world, kill=True, seconds=60)
         assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
         delete_map(world.robot, "a", kind="secrets")
         world.pass_time(60)
@@ -75,8 +72,7 @@ def test_C5_6_offline_a_secret_is_enforced_until_the_agent_restarts() -> None:
         put(world.robot, LOCAL)
         world.pass_time(60)
         assert passwords(world.robot) == {"a": LOCAL}
-        world.mend("cloud")
-        world.pass_time(90)
+        world.heal("cloud", seconds=90)
         assert holds(world) in ([], ["NameTaken"])
 
 
@@ -88,9 +84,8 @@ def test_C4_1_C5_6_changed_steps_are_applied_to_secrets() -> None:
             )
             world.settle()
             assert (passwords(world.robot), holds(world)) == ({"a": f"c3RlcA=={number}"}, [])
-        world.crash()
-        secrets_policy(world)
-        world.start()
+        with world.down(kill=True):
+            secrets_policy(world)
         world.settle()
         assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
 
@@ -104,26 +99,22 @@ def test_C4_1_C5_6_without_the_cloud_changed_steps_are_applied_to_secrets_until_
         delete_map(world.robot, "a", kind="secrets")
         world.pass_time(60)
         assert passwords(world.robot) == {"a": THIRD}
-        world.crash()
-        secrets_policy(world, mutations={"down": [{"path": "/data/password", "set": {"value": SECOND}}]})
-        world.start()
+        with world.down(kill=True):
+            secrets_policy(world, mutations={"down": [{"path": "/data/password", "set": {"value": SECOND}}]})
         world.pass_time(60)
         assert passwords(world.robot) == {"a": THIRD}
-        world.mend("cloud")
-        world.pass_time(90)
+        world.heal("cloud", seconds=90)
         assert (passwords(world.robot), holds(world)) == ({"a": SECOND}, [])
 
 
 def test_C5_6_what_waited_for_its_original_is_made_when_the_cloud_is_back() -> None:
     with with_secrets() as world:
         world.cut("cloud")
-        world.crash()
-        delete_map(world.robot, "a", kind="secrets")
-        world.start()
+        with world.down(kill=True):
+            delete_map(world.robot, "a", kind="secrets")
         world.pass_time(60)
         assert holds(world) == ["SecretUnknown"]
-        world.mend("cloud")
-        world.pass_time(90)
+        world.heal("cloud", seconds=90)
         assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
 
 
@@ -140,9 +131,8 @@ def test_C5_6_what_was_deleted_while_the_agent_was_down_goes() -> None:
     with with_secrets() as world:
         put(world.cloud, SECOND, "b")
         world.settle()
-        world.stop()
-        delete_map(world.cloud, "b", kind="secrets")
-        world.start()
+        with world.down():
+            delete_map(world.cloud, "b", kind="secrets")
         world.settle()
         assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
 
@@ -150,9 +140,8 @@ def test_C5_6_what_was_deleted_while_the_agent_was_down_goes() -> None:
 def test_C5_6_a_lost_key_costs_one_write_per_copy() -> None:
     with with_secrets() as world:
         before = int(maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"])
-        world.stop()
-        world.settings = replace(world.settings, digest_key=b"another")
-        world.start()
+        with world.down():
+            world.settings = replace(world.settings, digest_key=b"another")
         world.settle()
         assert int(maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"]) == before + 1
         assert passwords(world.robot) == {"a": FIRST}
@@ -191,11 +180,10 @@ def test_C5_6_diff_names_the_step_that_fails_on_a_secret_and_does_not_quote_it()
 
 def test_C2_5_a_secret_of_the_robots_own_is_adopted_only_if_it_is_equal() -> None:
     with with_secrets() as world:
-        world.stop()
-        for name, value in (("equal", FIRST), ("other", LOCAL)):
-            put(world.robot, value, name)
-            put(world.cloud, FIRST, name)
-        world.start()
+        with world.down():
+            for name, value in (("equal", FIRST), ("other", LOCAL)):
+                put(world.robot, value, name)
+                put(world.cloud, FIRST, name)
         world.settle()
         assert passwords(world.robot) == {"a": FIRST, "equal": FIRST, "other": LOCAL}
         [hold] = world.status()["holds"]

@@ -18,8 +18,7 @@ def test_C5_1_a_selector_selects_all_that_it_matches_in_the_namespace(origin: st
             put_map(here, name, labels={"tier": "edge"}, x=name)
         put_map(here, "c", labels={"tier": "cloud"}, x="c")
         put_map(here, "a", namespace="other", labels={"tier": "edge"}, x="a")
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         assert (data(there), data(there, "other")) == ({"a": {"x": "a"}, "b": {"x": "b"}}, {})
         put_map(here, "a", labels={"tier": "cloud"}, x="a")
         put_map(here, "c", labels={"tier": "edge"}, x="c")
@@ -30,18 +29,14 @@ def test_C5_1_a_selector_selects_all_that_it_matches_in_the_namespace(origin: st
         restart(world)
         world.pass_time(60)
         assert len(world.writes) == made
-        world.crash()
-        delete_map(here, "b")
-        world.start()
+        with world.down(kill=True):
+            delete_map(here, "b")
         world.settle()
         assert set(data(there)) == {"c", "d"}
-        world.cloud.create("h", spec={})
-        world.settle()
-        world.cloud.delete("g")
-        world.settle()
+        world.add("h", spec={})
+        world.remove("g")
         assert set(data(there)) == {"c", "d"}
-        world.cloud.delete("h")
-        world.settle()
+        world.remove("h")
         assert (data(there), set(data(here))) == ({}, {"a", "c", "d"})
 
 
@@ -49,16 +44,14 @@ def test_C5_1_more_than_100_selected_objects_are_reported() -> None:
     with related(object=EDGE) as world:
         for number in range(100):
             put_map(world.cloud, f"m{number}", labels={"tier": "edge"}, x="1")
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         assert (len(data(world.robot)), world.status()["holds"]) == (100, [])
         put_map(world.cloud, "more", labels={"tier": "edge"}, x="1")
         world.settle()
         [hold] = world.status()["holds"]
         assert (hold["reason"], "there are 101 of them; allowed: 100" in hold["message"]) == ("RelatedFailed", True)
         assert len(data(world.robot)) == 100
-        world.cloud.create("h", spec={})
-        world.settle()
+        world.add("h", spec={})
         assert world.status()["holds"][0]["objects"] == 2
         delete_map(world.cloud, "m1")
         world.settle()
@@ -70,8 +63,7 @@ def test_C5_1_C5_6_what_is_selected_stays_after_a_restart(kind: str) -> None:
     with related(object=EDGE, resource={"group": "", "resource": kind}) as world:
         for name in "abcdefg":
             put_map(world.cloud, name, kind=kind, labels={"tier": "edge"}, x="eA==")
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         made = len(world.writes)
         restart(world)
         world.pass_time(60)
@@ -85,15 +77,12 @@ def test_C5_1_what_is_made_by_hand_under_the_name_of_a_copy_refers_to_nothing() 
     with related("cloud", source="robot", object=EDGE) as world:
         put_map(world.cloud, "a", labels={"tier": "edge"}, x="a")
         world.cloud.create("g", spec={})
-        world.robot.create("g", spec={"x": 1})
-        world.settle()
+        world.add("g", source="robot")
         assert [hold["reason"] for hold in world.status()["holds"]] == ["NameTaken"]
         world.robot.set("g", spec={"x": 2})
-        world.cloud.set("g", spec={"y": 1})
-        world.settle()
+        world.edit("g", spec={"y": 1})
         assert data(world.robot) == {}
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         assert data(world.robot) == {"a": {"x": "a"}}
 
 

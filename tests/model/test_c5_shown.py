@@ -53,8 +53,7 @@ def test_C5_1_explain_shows_what_a_related_object_goes_with_or_that_it_goes_with
         here, there = ends(world, origin)
         for name in "ab":
             put_map(here, name, x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a"]})
         found = explained(world, "configmaps", "a")
         assert (found["state"], found["related"]) == ("in-sync", [])
         assert found["primaries"] == [
@@ -64,8 +63,7 @@ def test_C5_1_explain_shows_what_a_related_object_goes_with_or_that_it_goes_with
         none = explained(world, "configmaps", "b")
         text = "no object of goals.lab.example.com refers to it, so it is not synced"
         assert (none["state"], none["summary"], said(none, "C5.4")) == ("not-synced", text, [(False, text)])
-        world.cloud.set("g", spec={"maps": []})
-        world.settle()
+        world.edit("g", spec={"maps": []})
         assert data(there) == {}
         assert explained(world, "configmaps", "a")["state"] == "not-synced"
 
@@ -73,21 +71,18 @@ def test_C5_1_explain_shows_what_a_related_object_goes_with_or_that_it_goes_with
 def test_C5_4_explain_says_that_a_copy_is_kept_and_of_a_selection_what_it_selects() -> None:
     with related(object=EDGE, cleanup="keep") as world:
         put_map(world.cloud, "a", labels={"tier": "edge"}, x="1")
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         found = explained(world, "goals", "g")
         assert [each["name"] for each in found["related"][0]["objects"]] == ["a"]
         assert explained(world, "configmaps", "a")["primaries"][0]["name"] == "g"
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         kept = explained(world, "configmaps", "a")
         assert kept["summary"].endswith("refers to it, so it is not synced; its copy stays (cleanup: keep)")
 
 
 def test_C5_3_explain_says_of_a_kind_that_is_not_synced_that_it_is_not() -> None:
     with related(resource={"group": "", "resource": "none"}) as world:
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a"]})
         found = explained(world, "goals", "g")
         text = "related maps: none is not synced; crsyncer status says why"
         assert said(found, "C5.3") == [(None, text)]
@@ -100,8 +95,7 @@ def test_C5_1_diff_compares_the_originals_that_objects_refer_to(origin: str) -> 
         for name in "abc":
             put_map(here, name, x="1")
         put_map(there, "local", x="1")
-        world.cloud.create("g", spec={"maps": ["a", "b"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a", "b"]})
         found = diff(world, "configmaps")
         assert (found["differences"], found["error"]) == ([], None)
         assert diff(world, "goals.lab.example.com")["differences"] == []
@@ -136,8 +130,7 @@ def test_C5_4_diff_does_not_compare_a_copy_that_stays_because_its_entry_is_gone(
 
 def test_C5_1_diff_says_of_what_it_cannot_be_told_what_it_refers_to() -> None:
     with related() as world:
-        world.cloud.create("g", spec={"maps": [7]})
-        world.settle()
+        world.add("g", spec={"maps": [7]})
         odd = diff(world, "configmaps")
         assert "what default/g of goals.lab.example.com refers to cannot be told: " in odd["error"]
 
@@ -147,8 +140,7 @@ def test_C5_1_diff_compares_what_is_selected_and_says_where_that_is_too_much() -
         for number in range(3):
             put_map(world.cloud, f"a{number}", labels={"tier": "edge"}, x="1")
         put_map(world.cloud, "b", x="1")
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         world.stop()
         put_map(world.cloud, "a0", labels={"tier": "edge"}, x="2")
         found = diff(world, "configmaps")
@@ -165,8 +157,7 @@ def test_C4_1_C5_1_diff_knows_the_cluster_that_steps_and_related_objects_name(or
         entries = [entry(origin, object={"name": "{hash}"})]
         apply_policy(world.robot, related=entries, naming={"name": "copy-{name}"}, mutations={"down": steps})
         world.cloud.create("a")
-        world.start()
-        world.settle()
+        world.begin()
         put_map(ends(world, origin)[0], world.robot.objects()["copy-a"]["spec"]["hash"], x="1")
         world.settle()
         assert len(data(ends(world, origin)[1])) == 1

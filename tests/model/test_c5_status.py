@@ -7,10 +7,10 @@ import pytest
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
-from tests.model.config_maps import data, put_map
+from tests.model.config_maps import data
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy
-from tests.model.related import BOTH, diff, ends, explained, part_entry, parts, parts_crd, related, said
+from tests.model.related import BOTH, diff, ends, explained, part_entry, parts, parts_crd, refer, related, said
 from tests.model.scene import restart
 from tests.model.world import World, Write
 
@@ -33,8 +33,7 @@ def with_part(world: World, origin: str, status: Any = None) -> tuple[Plane, Pla
     here.create("a", kind="parts", spec={"x": 1})
     if status is not None:
         here.set_status("a", status, kind="parts")
-    world.cloud.create("g", spec={"maps": ["a"]})
-    world.settle()
+    world.add("g", spec={"maps": ["a"]})
     assert there.objects("parts")["a"]["spec"] == {"x": 1}
     return here, there
 
@@ -44,8 +43,7 @@ def start_narrow(world: World) -> None:
     status = {"type": "object", "properties": {"n": {"type": "integer"}}}
     whole = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"status": status}}
     world.robot.apply(parts_crd(schema=whole))
-    world.start()
-    world.settle()
+    world.begin()
 
 
 @BOTH
@@ -148,9 +146,7 @@ def test_C5_5_where_the_copies_side_has_no_status_nothing_is_written_and_explain
 
 def test_C5_5_config_maps_have_no_status() -> None:
     with related(status=True) as world:
-        put_map(world.cloud, "a", x="1")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        refer(world, world.cloud, "a")
         assert data(world.robot) == {"a": {"x": "1"}}
         text = "the robot has no /status of the kind, so the original's status is not copied"
         assert said(explained(world, "configmaps", "a"), "C5.5") == [(True, text)]
@@ -213,8 +209,7 @@ def test_C5_5_a_status_goes_only_to_a_copy_that_is_ours(origin: str) -> None:
         there.create("a", kind="parts", spec={"x": "own"}, ownerReferences=[owner])
         here.create("a", kind="parts", spec={"x": 1})
         here.set_status("a", {"n": 1}, kind="parts")
-        world.cloud.create("g", spec={"maps": ["a"]})
-        world.settle()
+        world.add("g", spec={"maps": ["a"]})
         assert (part(there), statuses(world)) == (None, [])
         assert [hold["reason"] for hold in world.status()["holds"]] == ["NameTaken"]
 
@@ -237,10 +232,7 @@ def test_C5_5_losing_the_database_costs_no_write_of_a_status(origin: str) -> Non
     with parts(origin) as world:
         here, there = with_part(world, origin, {"n": 1})
         made = len(world.writes)
-        world.crash()
-        world.lose_database()
-        world.start()
-        world.settle()
+        restart(world, kill=True, lost=True)
         assert statuses(world, made) == []
         here.set_status("a", None, kind="parts")
         world.settle()
@@ -250,8 +242,7 @@ def test_C5_5_losing_the_database_costs_no_write_of_a_status(origin: str) -> Non
 def test_C5_5_without_the_cloud_a_copy_that_is_made_again_gets_the_last_known_status() -> None:
     with parts() as world:
         _, there = with_part(world, "cloud", {"n": 1})
-        world.cut("cloud")
-        world.pass_time(60)
+        world.cut("cloud", seconds=60)
         there.delete("a", kind="parts")
         world.pass_time(10)
         assert part(there) == {"n": 1}

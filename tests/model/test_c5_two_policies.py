@@ -27,9 +27,7 @@ def shared(origin: str, *, by: Json | None = None) -> Iterator[World]:
         for name in ("both", "p", "q"):
             put_map(ends(world, origin)[0], name, labels={} if name == "p" else {"tier": "edge"}, x="1")
         world.cloud.create("g", spec={"maps": ["both", "p"]})
-        world.cloud.create("t", kind="tasks", spec={"maps": ["both", "q"]})
-        world.start()
-        world.settle()
+        world.begin("t", kind="tasks", spec={"maps": ["both", "q"]})
         assert _copies(world, origin) == {"both", "p", "q"}
         yield world
 
@@ -39,11 +37,8 @@ def _copies(world: World, origin: str) -> set[str]:
 
 
 def _change(world: World, *, stopped: bool, origin: str, **spec: Json) -> None:
-    if stopped:
-        world.stop()
-    apply_policy(world.robot, "p", kind="goals", related=[entry(origin)], **spec)
-    if stopped:
-        world.start()
+    with world.down(stopped):
+        apply_policy(world.robot, "p", kind="goals", related=[entry(origin)], **spec)
     world.settle()
 
 
@@ -65,8 +60,7 @@ def test_C1_3_what_a_misconfigured_policy_may_need_stays_when_another_lets_go(
         put_map(ends(world, origin)[0], "both", x="2")
         world.settle()
         assert maps(ends(world, origin)[1])["both"]["data"] == {"x": "2"}
-        world.cloud.delete("g")
-        world.settle()
+        world.remove("g")
         assert not _copies(world, origin) & {"both", "p"}
 
 
@@ -89,8 +83,7 @@ def test_C5_4_a_policy_that_is_back_keeps_nothing_that_only_others_needed(origin
     with shared(origin) as world:
         _change(world, stopped=stopped, origin=origin, **_WRONG)
         _change(world, stopped=stopped, origin=origin)
-        world.cloud.delete("t", kind="tasks")
-        world.settle()
+        world.remove("t", kind="tasks")
         assert _copies(world, origin) == {"both", "p"}
 
 
@@ -98,15 +91,11 @@ def test_C5_4_a_policy_that_is_back_keeps_nothing_that_only_others_needed(origin
 @STOPPED
 def test_C5_4_of_a_policy_that_is_deleted_only_what_no_other_needs_is_kept(origin: str, stopped: bool) -> None:
     with shared(origin) as world:
-        if stopped:
-            world.stop()
-        delete_policy(world.robot, "p")
-        if stopped:
-            world.start()
+        with world.down(stopped):
+            delete_policy(world.robot, "p")
         world.settle()
         assert _copies(world, origin) == {"both", "p", "q"}
-        world.cloud.delete("t", kind="tasks")
-        world.settle()
+        world.remove("t", kind="tasks")
         assert _copies(world, origin) == {"p"}
 
 
@@ -123,11 +112,8 @@ def test_C5_4_of_an_entry_that_goes_before_all_primaries_are_known_the_copies_st
         world.cloud.create("t", kind="tasks", spec={"maps": ["p"]})
         world.pass_time(60)
         assert _copies(world, origin) == {"p"}
-        if stopped:
-            world.crash()
-        apply_policy(world.robot, "p", kind="tasks", related=[entry(origin)], **_WRONG)
-        if stopped:
-            world.start()
+        with world.down(stopped, kill=True):
+            apply_policy(world.robot, "p", kind="tasks", related=[entry(origin)], **_WRONG)
         world.pass_time(60)
         world.weather[Side.CLOUD].rules.remove(rule)
         world.pass_time(600)
@@ -136,17 +122,13 @@ def test_C5_4_of_an_entry_that_goes_before_all_primaries_are_known_the_copies_st
 
 def test_C5_1_what_is_no_longer_referred_to_when_the_link_is_back_is_not_fetched() -> None:
     with related(start=False) as world:
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.start()
-        world.settle()
-        world.stop()
-        world.cut("cloud")
-        world.start()
+        world.begin("g", spec={"maps": ["m"]})
+        with world.down():
+            world.cut("cloud")
         world.pass_time(5)
         apply_policy(world.robot, subtree="part", related=[entry()])
         world.pass_time(5)
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         put_map(world.cloud, "m", x="1")
         world.settle()
         assert data(world.robot) == {"m": {"x": "1"}}

@@ -24,8 +24,7 @@ def order(world: World) -> list[str]:
 def test_C6_1_the_finalizer_is_upstream_before_the_copy_is_made(source: str) -> None:
     with blocking(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        world.settle()
+        world.begin()
         world.inject(up.side.value, INTERNAL_ERROR, verb="patch", part="/goals/a", times=3)
         up.create("a", spec={"x": 1}, finalizers=[LOCAL])
         world.pass_time(2)
@@ -39,9 +38,7 @@ def test_C6_1_the_finalizer_is_upstream_before_the_copy_is_made(source: str) -> 
 
 def test_C6_1_where_the_end_of_the_policy_has_removed_the_finalizer_no_copy_is_made_without_it() -> None:
     with blocking() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         delete_policy(world.robot)
         world.robot.annotate_kind({SPEC_SOURCE: None})
         world.pass_time(7)
@@ -53,8 +50,7 @@ def test_C6_1_where_the_end_of_the_policy_has_removed_the_finalizer_no_copy_is_m
         world.robot.delete("a")
         world.pass_time(60)
         assert world.robot.objects() == {}
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert (finalizers(world.cloud), set(world.robot.objects())) == ([MINE], {"a"})
 
 
@@ -62,20 +58,16 @@ def test_C6_1_older_objects_get_the_finalizer_and_terminating_ones_never() -> No
     with blocking() as world:
         block(world, mode="async")
         world.cloud.create("a", spec={"x": 1})
-        world.cloud.create("b", spec={"x": 1}, finalizers=[LOCAL])
-        world.start()
-        world.settle()
+        world.begin("b", finalizers=[LOCAL])
         world.robot.finalize("b", LOCAL)
-        world.cloud.delete("b")
-        world.settle()
+        world.remove("b")
         assert (finalizers(world.cloud), finalizers(world.cloud, "b")) == ([], [LOCAL])
         block(world)
         world.settle()
         assert (finalizers(world.cloud), finalizers(world.cloud, "b")) == ([MINE], [LOCAL])
         assert set(world.robot.objects()) == {"a", "b"}
         world.cloud.create("c", spec={"x": 1}, finalizers=[LOCAL])
-        world.cloud.delete("c")
-        world.settle()
+        world.remove("c")
         assert (finalizers(world.cloud, "c"), "c" in world.robot.objects()) == ([LOCAL], False)
 
 
@@ -83,9 +75,7 @@ def test_C6_1_older_objects_get_the_finalizer_and_terminating_ones_never() -> No
 def test_C6_3_upstreams_object_goes_when_the_copy_has_gone_and_its_last_status_is_up(source: str) -> None:
     with blocking(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        up.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a", source=source)
         down.finalize("a", LOCAL)
         world.settle()
         up.delete("a")
@@ -98,8 +88,7 @@ def test_C6_3_upstreams_object_goes_when_the_copy_has_gone_and_its_last_status_i
         assert down.objects() == {}
         assert finalizers(up) == [MINE]
         made = len(order(world))
-        world.mend(up.side.value)
-        world.settle()
+        world.heal(up.side.value)
         assert up.objects() == {}
         assert order(world)[made:] == [f"{up.side}: status", f"{up.side}: patch"]
         last = [write for write in world.writes if write.verb == "patch"][-1]
@@ -108,29 +97,22 @@ def test_C6_3_upstreams_object_goes_when_the_copy_has_gone_and_its_last_status_i
 
 def test_S7_2_what_happened_during_a_cut_does_not_wait_for_the_end_of_a_grace_period() -> None:
     with blocking(grace="720h") as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.cloud.create("b", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", "b")
         world.robot.finalize("a", LOCAL)
         world.cloud.delete("a")
         world.pass_time(60)
         world.cut("robot")
         world.robot.set_status("b", {"phase": "DONE"})
         world.pass_time(30)
-        world.mend("robot")
-        world.pass_time(60)
+        world.heal("robot", seconds=60)
         assert world.cloud.objects()["b"]["status"] == {"phase": "DONE"}
 
 
 def test_C6_3_a_dead_letter_is_waited_for_until_an_operator_drops_it() -> None:
     with blocking() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         world.inject("cloud", invalid(), verb="patch", part="/status", times=math.inf)
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         world.cloud.delete("a")
         world.pass_time(600)
         assert (world.robot.objects(), finalizers(world.cloud)) == ({}, [MINE])
@@ -142,24 +124,20 @@ def test_C6_3_a_dead_letter_is_waited_for_until_an_operator_drops_it() -> None:
 
 def test_C6_3_the_last_status_of_a_copy_that_went_while_the_agent_was_down_is_up_first() -> None:
     with blocking() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         world.robot.finalize("a", LOCAL)
         world.settle()
         uid = world.cloud.objects()["a"]["metadata"]["uid"]
         world.cut("cloud")
         world.robot.set_status("a", {"n": 3, "of": uid})
         world.pass_time(5)
-        world.crash()
-        world.cloud.delete("a")
-        world.robot.finalize("a")
-        world.robot.delete("a")
-        world.start()
+        with world.down(kill=True):
+            world.cloud.delete("a")
+            world.robot.finalize("a")
+            world.robot.delete("a")
         world.pass_time(60)
         assert finalizers(world.cloud) == [MINE]
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert world.cloud.objects() == {}
         patched = [write for write in world.writes if write.side == "cloud" and write.verb in ("status", "patch")]
         assert [write.verb for write in patched][-2:] == ["status", "patch"]
@@ -170,9 +148,7 @@ def test_C6_3_the_last_status_of_a_copy_that_went_while_the_agent_was_down_is_up
 def test_C6_3_a_removal_waits_in_the_outbox_without_the_link_and_through_kill_9(source: str, kill: bool) -> None:
     with blocking(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        up.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a", source=source)
         world.inject(up.side.value, INTERNAL_ERROR, verb="patch", part="/goals/a", times=math.inf)
         up.delete("a")
         world.pass_time(30)
@@ -189,50 +165,38 @@ def test_C6_3_a_removal_waits_in_the_outbox_without_the_link_and_through_kill_9(
         world.pass_time(60)
         if source == "cloud" or not kill:  # else the agent does not know yet which kinds there are
             assert [row["since"] for row in finalizer_rows(world)] == [waiting["since"]]
-        world.mend(up.side.value)
-        world.settle()
+        world.heal(up.side.value)
         assert (up.objects(), finalizer_rows(world)) == ({}, [])
 
 
 def test_C6_3_the_finalizer_goes_when_the_cloud_is_back_although_the_robots_server_is_away() -> None:
     with blocking() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         world.robot.finalize("a", LOCAL)
         world.settle()
         world.cloud.delete("a")
         world.pass_time(10)
-        world.cut("cloud")
-        world.pass_time(10)
+        world.cut("cloud", seconds=10)
         world.robot.finalize("a")
         world.pass_time(10)
-        world.cut("robot")
-        world.pass_time(10)
-        world.mend("cloud")
-        world.pass_time(60)
+        world.cut("robot", seconds=10)
+        world.heal("cloud", seconds=60)
         assert world.cloud.objects() == {}
 
 
 def test_C6_3_who_reinstalls_the_robot_does_not_strand_objects() -> None:
     with blocking() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        world.stop()
-        world.lose_database()
-        world.cloud.delete("a")
-        world.start()
+        world.begin("a")
+        with world.down():
+            world.lose_database()
+            world.cloud.delete("a")
         world.settle()
         assert (world.cloud.objects(), world.robot.objects()) == ({}, {})
 
 
 def test_C6_3_the_end_of_blocking_mode_removes_the_finalizers_and_no_copy() -> None:
     with blocking() as world:
-        world.start()
-        for name in ("a", "b"):
-            world.cloud.create(name, spec={"x": 1}, finalizers=["one/a", "two/b"])
-        world.settle()
+        world.begin("a", "b", finalizers=["one/a", "two/b"])
         world.cloud.finalize("b", "one/a", MINE, "two/b")
         world.settle()
         block(world, mode="async")
@@ -248,15 +212,12 @@ def test_C6_3_the_end_of_blocking_mode_removes_the_finalizers_and_no_copy() -> N
 @pytest.mark.parametrize("when", ["seen", "offline", "while the agent was killed"])
 def test_C6_3_the_end_of_the_policy_or_of_the_annotation_removes_the_finalizers(end: str, when: str) -> None:
     with blocking() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, finalizers=["one/a"])
-        world.settle()
+        world.begin("a", finalizers=["one/a"])
         assert finalizers(world.cloud) == ["one/a", MINE]
         if when == "while the agent was killed":
             world.crash()
         if when == "offline":
-            world.cut("cloud")
-            world.pass_time(60)
+            world.cut("cloud", seconds=60)
         if end in ("policy", "policy and annotations"):
             delete_policy(world.robot)
         if end == "CRD of policies":
@@ -281,9 +242,7 @@ def test_C6_3_the_end_of_the_policy_or_of_the_annotation_removes_the_finalizers(
 @pytest.mark.parametrize("change", ["another robot", "no label"])
 def test_C6_3_an_object_that_no_longer_matches_loses_copy_and_finalizer(change: str, when: str) -> None:
     with blocking(filtered="true") as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: "robot-1"}, finalizers=["one/a", "two/b"])
-        world.settle()
+        world.begin("a", labels={ROBOT_LABEL: "robot-1"}, finalizers=["one/a", "two/b"])
         assert finalizers(world.cloud) == ["one/a", "two/b", MINE]
         world.cloud.finalize("a", "one/a", MINE, "two/b")
         world.settle()
@@ -300,10 +259,7 @@ def test_C6_3_the_policys_selector_is_a_label_too() -> None:
     with World() as world:  # the checker knows no selectors
         serve_policies(world.robot)
         block(world, filter={"selector": {"matchLabels": {"tier": "edge"}}})
-        world.start()
-        for name in ("a", "b"):
-            world.cloud.create(name, spec={"x": 1}, labels={"tier": "edge"})
-        world.settle()
+        world.begin("a", "b", labels={"tier": "edge"})
         world.cloud.label("a", tier="core")
         world.settle()
         assert (set(world.robot.objects()), finalizers(world.cloud), finalizers(world.cloud, "b")) == (
@@ -318,16 +274,12 @@ def test_C6_3_the_policys_selector_is_a_label_too() -> None:
 
 def test_C6_3_an_object_that_is_gone_or_that_somebody_else_has_released_costs_no_row() -> None:
     with blocking(filtered="true") as world:
-        world.start()
-        for name in ("a", "b"):
-            world.cloud.create(name, spec={"x": 1}, labels={ROBOT_LABEL: "robot-1"})
-        world.settle()
-        world.crash()
-        for name in ("a", "b"):
-            world.cloud.finalize(name)
-            world.cloud.label(name, robot="robot-2")
-        world.cloud.delete("a")
-        world.start()
+        world.begin("a", "b", labels={ROBOT_LABEL: "robot-1"})
+        with world.down(kill=True):
+            for name in ("a", "b"):
+                world.cloud.finalize(name)
+                world.cloud.label(name, robot="robot-2")
+            world.cloud.delete("a")
         world.settle()
         assert finalizer_rows(world) == []
         assert finalizers(world.cloud, "b") == []
@@ -337,9 +289,7 @@ def test_C6_3_the_end_of_the_direction_removes_the_finalizers_from_what_was_upst
     with World() as world:  # the checker knows one direction
         serve_policies(world.robot)
         block(world)
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, finalizers=[LOCAL])
-        world.settle()
+        world.begin("a", finalizers=[LOCAL])
         assert finalizers(world.cloud) == [LOCAL, MINE]
         world.robot.annotate_kind({SPEC_SOURCE: "robot"})
         world.pass_time(60)
@@ -353,10 +303,7 @@ def test_S5_5_objects_that_wait_for_their_copies_are_verified_together(source: s
     with blocking(source=source) as world:
         up, down = roles(world, source)
         names = [f"a{number:03}" for number in range(100)]
-        for name in names:
-            up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin(*names, source=source)
         begun = world.clock.now
         for name in names[:count]:
             up.delete(name)

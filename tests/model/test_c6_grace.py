@@ -16,9 +16,7 @@ BOTH = pytest.mark.parametrize("source", SOURCES)
 def stuck(world: World, source: str = "cloud") -> None:
     """An object is deleted, and somebody's finalizer keeps its copy."""
     up, down = roles(world, source)
-    world.start()
-    up.create("a", spec={"x": 1})
-    world.settle()
+    world.begin("a", source=source)
     down.finalize("a", LOCAL)
     world.settle()
     up.delete("a")
@@ -72,8 +70,7 @@ def test_C6_4_the_grace_period_goes_on_whatever_happens_meanwhile(way: str) -> N
             world.start()
             world.pass_time(30)
         elif way == "the cloud is away":
-            world.mend("cloud")
-            world.pass_time(60)
+            world.heal("cloud", seconds=60)
         else:
             world.pass_time(600)
         assert (world.cloud.objects(), set(world.robot.objects())) == ({}, {"a"})
@@ -82,28 +79,21 @@ def test_C6_4_the_grace_period_goes_on_whatever_happens_meanwhile(way: str) -> N
 
 def test_C6_4_a_robot_whose_own_server_is_away_holds_nobody_up() -> None:
     with blocking(grace="10m") as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        world.cut("robot")
-        world.pass_time(60)
+        world.begin("a")
+        world.cut("robot", seconds=60)
         world.cloud.delete("a")
         world.pass_time(500)
         assert finalizers(world.cloud) == [MINE]
         world.pass_time(200)
         assert world.cloud.objects() == {}
         assert "DeletionOverdue" in codes(world)
-        world.mend("robot")
-        world.settle()
+        world.heal("robot")
         assert (world.robot.objects(), codes(world)) == ({}, {})
 
 
 def test_C6_4_a_held_deletion_and_a_status_that_is_not_taken_end_with_the_grace_period_too() -> None:
     with blocking(grace="10m") as world:
-        world.start()
-        for name in ("a", "b"):
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b")
         world.order("hold", resource="goals")
         world.inject("cloud", INTERNAL_ERROR, verb="patch", part="/goals/b/status", times=math.inf)
         world.robot.set_status("b", {"n": 1})
@@ -126,6 +116,5 @@ def test_C6_4_an_object_made_anew_beside_an_overdue_copy_gets_its_own_copy_when_
         world.robot.finalize("a")
         world.settle()
         assert (world.robot.objects()["a"]["spec"], codes(world)) == ({"x": 2}, {})
-        world.cloud.delete("a")
-        world.settle()
+        world.remove("a")
         assert (world.cloud.objects(), world.robot.objects()) == ({}, {})

@@ -25,8 +25,7 @@ def test_C6_2_adding_tests_uid_and_version_and_removing_tests_uid_and_place() ->
         world.start()
         made = world.cloud.create("a", spec={"x": 1}, finalizers=[LOCAL])["metadata"]
         world.settle()
-        world.cloud.delete("a")
-        world.settle()
+        world.remove("a")
         added, removed = (each.call.body for each in patches(world))
         uid = {"op": "test", "path": "/metadata/uid", "value": made["uid"]}
         version = {"op": "test", "path": "/metadata/resourceVersion", "value": made["resourceVersion"]}
@@ -38,8 +37,7 @@ def test_C6_2_adding_tests_uid_and_version_and_removing_tests_uid_and_place() ->
 
 def test_C6_2_a_finalizer_that_was_not_put_there_is_not_looked_for_out_of_sight() -> None:
     with blocking(filtered="true") as world:
-        world.start()
-        world.settle()
+        world.begin()
         made = len(patches(world))
         world.cloud.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
         world.cloud.label("a", robot="robot-2")
@@ -52,15 +50,12 @@ def test_C6_2_a_finalizer_that_was_not_put_there_is_not_looked_for_out_of_sight(
 def test_C6_3_an_object_that_left_our_sight_with_the_store_is_released(source: str) -> None:
     with blocking(source=source, filtered="true") as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"}, finalizers=[LOCAL])
-        world.start()
-        world.settle()
+        world.begin("a", source=source, labels={"cloudrobotics.com/robot-name": "robot-1"}, finalizers=[LOCAL])
         down.finalize("a", LOCAL)
-        world.stop()
-        world.lose_database()
-        up.label("a", robot="robot-2")
-        world.cut(str(up.side))
-        world.start()
+        with world.down():
+            world.lose_database()
+            up.label("a", robot="robot-2")
+            world.cut(str(up.side))
         world.pass_time(10)
         down.set_status("a", {"n": 1})
         world.pass_time(10)
@@ -110,9 +105,7 @@ def test_C6_2_two_robots_and_a_foreign_writer_touch_only_their_own_finalizers() 
 
 def test_C6_2_a_foreign_writer_that_never_rests_loses_nothing_and_stops_nobody() -> None:
     with blocking() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, finalizers=["one/a"])
-        world.settle()
+        world.begin("a", finalizers=["one/a"])
         world.cloud.delete("a")
         for number in range(20):
             world.cloud.finalize("a", f"new/{number}", *finalizers(world.cloud)[:2])
@@ -125,8 +118,7 @@ def test_C6_2_duplicates_that_somebody_made_go_as_well() -> None:
     with blocking(filtered="true") as world:
         world.start()
         for name in ("a", "b"):
-            world.cloud.create(name, spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
-            world.settle()
+            world.add(name, labels={"cloudrobotics.com/robot-name": "robot-1"})
             world.cloud.finalize(name, MINE, LOCAL, MINE)
         world.settle()
         world.cloud.delete("a")
@@ -139,10 +131,7 @@ def test_C6_2_duplicates_that_somebody_made_go_as_well() -> None:
 def test_C6_2_where_adding_is_refused_for_good_there_is_no_copy_but_a_dead_letter(answer: Reply) -> None:
     with blocking() as world:
         world.inject("cloud", answer, verb="patch", part="/goals/a", times=math.inf)
-        world.start()
-        for name in ("a", "b"):
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b")
         world.pass_time(600)
         assert set(world.robot.objects()) == {"b"}
         (letter,) = finalizer_rows(world)
@@ -164,9 +153,7 @@ def test_C6_2_where_adding_is_refused_for_good_there_is_no_copy_but_a_dead_lette
 def test_C6_2_a_dead_letter_is_tried_again_hourly_or_when_an_operator_asks(way: str) -> None:
     with blocking() as world:
         world.inject("cloud", FORBIDDEN, verb="patch", part="/goals/a", times=math.inf)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         world.mend("cloud")
         if way == "retry":
             world.order("retry")
@@ -191,9 +178,7 @@ def test_C6_2_what_is_not_for_good_is_tried_again_and_the_copy_waits(answer: Rep
 @pytest.mark.parametrize("end", ["deleted", "relabelled", "policy deleted"])
 def test_C6_3_an_answer_that_shows_no_object_removes_no_finalizer(end: str) -> None:
     with blocking(filtered="true") as world:
-        world.cloud.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"}, finalizers=[LOCAL])
-        world.start()
-        world.settle()
+        world.begin("a", labels={"cloudrobotics.com/robot-name": "robot-1"}, finalizers=[LOCAL])
         world.inject("cloud", GARBAGE, verb="patch", part="/goals/a", times=2)
         if end == "deleted":
             world.cloud.delete("a")
@@ -210,8 +195,7 @@ def test_C6_3_an_answer_that_shows_no_object_removes_no_finalizer(end: str) -> N
 def test_C6_2_whoever_kills_the_agent_at_the_patch_strands_nothing(late: bool, seed: int) -> None:
     with blocking(filtered="true", seed=seed) as world:
         world.disk.commit_seconds = 3.0
-        world.start()
-        world.settle()
+        world.begin()
         if late:
             world.witnesses.append(lambda write: world.crash_after(0) if write.verb == "patch" else None)
         else:
@@ -223,16 +207,13 @@ def test_C6_2_whoever_kills_the_agent_at_the_patch_strands_nothing(late: bool, s
         world.witnesses.clear()
         world.cloud.label("a", robot="robot-2")
         world.cloud.compact()
-        world.start()
-        world.settle()
+        world.begin()
         assert (finalizers(world.cloud), world.robot.objects(), finalizer_rows(world)) == ([], {}, [])
 
 
 def test_C6_2_edits_of_a_policy_do_not_begin_the_search_for_a_finalizer_anew() -> None:
     with blocking(filtered="true") as world:
-        world.cloud.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
-        world.start()
-        world.settle()
+        world.begin("a", labels={"cloudrobotics.com/robot-name": "robot-1"})
         made = len(patches(world))
         world.weather[world.cloud.side].latency = 0.02
         world.cloud.finalize("a", *[f"example.com/f{number}" for number in range(30)], MINE)

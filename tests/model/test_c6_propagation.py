@@ -28,13 +28,10 @@ def propagate(world: World, propagation: str) -> None:
 @pytest.mark.parametrize("propagation", ["background", "foreground", "orphan"])
 def test_C6_5_the_policy_says_what_becomes_of_a_copys_dependents(source: str, propagation: str) -> None:
     with shaped(source=source) as world:
-        up, down = roles(world, source)
+        _, down = roles(world, source)
         propagate(world, propagation)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        up.delete("a")
-        world.settle()
+        world.begin("a", source=source)
+        world.remove("a", source=source)
         assert (down.objects(), asked(world)) == ({}, [propagation.capitalize()])
 
 
@@ -47,15 +44,13 @@ def test_C6_5_the_annotation_of_an_object_overrides_the_policy_however_it_leaves
         propagate(world, "foreground")
         world.start()
         finalizers = [FINALIZER] if end == "terminating" else []
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: "robot-1"}, finalizers=finalizers)
-        world.settle()
+        world.add("a", labels={ROBOT_LABEL: "robot-1"}, finalizers=finalizers)
         world.cloud.annotate("a", {PROPAGATION: "orphan"})
         world.settle()
         if end == "while the agent was killed":
             world.crash()
         if end in ("re-created", "as another subtree is named"):
-            world.cut("cloud")
-            world.pass_time(60)
+            world.cut("cloud", seconds=60)
         if end == "as another subtree is named":
             apply_policy(world.robot, deletion={"propagation": "foreground"}, subtree="part")
             world.pass_time(60)
@@ -76,40 +71,34 @@ def test_C6_5_the_annotation_of_an_object_overrides_the_policy_however_it_leaves
 
 def test_C6_5_an_annotation_is_remembered_while_the_robot_is_away_and_the_agent_is_killed() -> None:
     with shaped() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, annotations={PROPAGATION: "orphan"})
-        world.settle()
-        world.cut("robot")
-        world.pass_time(60)
+        world.begin("a", annotations={PROPAGATION: "orphan"})
+        world.cut("robot", seconds=60)
         world.cloud.delete("a")
         world.pass_time(60)
         world.crash()
         world.start()
-        world.mend("robot")
-        world.settle()
+        world.heal("robot")
         assert (world.robot.objects(), asked(world)) == ({}, ["Orphan"])
 
 
-@pytest.mark.parametrize("text", ["", "sometimes", "background foreground"])
-def test_C6_5_an_annotation_that_says_nothing_leaves_it_to_the_policy(text: str) -> None:
-    with shaped() as world:
-        propagate(world, "foreground")
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, annotations={PROPAGATION: text})
-        world.settle()
-        world.cloud.delete("a")
-        world.settle()
-        assert asked(world) == ["Foreground"]
-
-
-def test_C6_5_without_a_policy_the_annotation_says_nothing() -> None:
-    with scene() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, annotations={PROPAGATION: "orphan"})
-        world.settle()
-        world.cloud.delete("a")
-        world.settle()
-        assert asked(world) == ["Background"]
+@pytest.mark.parametrize(
+    ("text", "propagation"),
+    [
+        ("", "Foreground"),
+        ("sometimes", "Foreground"),
+        ("background foreground", "Foreground"),
+        ("orphan", "Background"),
+    ],
+)
+def test_C6_5_an_annotation_that_says_nothing_leaves_it_to_the_policy_and_without_one_none_counts(
+    text: str, propagation: str
+) -> None:
+    with shaped() if propagation == "Foreground" else scene() as world:
+        if propagation == "Foreground":
+            propagate(world, "foreground")
+        world.begin("a", annotations={PROPAGATION: text})
+        world.remove("a")
+        assert asked(world) == [propagation]
 
 
 def test_C6_5_a_policy_that_comes_later_counts_for_the_objects_of_before() -> None:
@@ -122,6 +111,5 @@ def test_C6_5_a_policy_that_comes_later_counts_for_the_objects_of_before() -> No
         propagate(world, "foreground")
         world.settle()
         for name in ("a", "b"):
-            world.cloud.delete(name)
-            world.settle()
+            world.remove(name)
         assert asked(world) == ["Orphan", "Foreground"]

@@ -9,7 +9,7 @@ from tests.model.answers import INTERNAL_ERROR
 from tests.model.blocking import MINE, codes, finalizers
 from tests.model.config_maps import annotate_map, data, maps, put_map, strip_map
 from tests.model.policies import apply_policy
-from tests.model.related import BOTH, EDGE, ends, entry, explained, related, said
+from tests.model.related import BOTH, EDGE, ends, entry, explained, refer, related, said
 from tests.model.scene import holds, out_of_sight, restart, roles
 from tests.model.world import World
 
@@ -32,9 +32,7 @@ def deletions(world: World, since: int) -> list[str]:
 def delete_goal(world: World, origin: str) -> None:
     """A goal that refers to a ConfigMap is deleted, and a finalizer keeps the copy of that."""
     here, there = ends(world, origin)
-    put_map(here, "m", x="1")
-    world.cloud.create("g", spec={"maps": ["m"]})
-    world.settle()
+    refer(world, here, "m")
     annotate_map(there, "m", {}, finalizers=[LOCAL])
     world.cloud.delete("g")
 
@@ -49,8 +47,7 @@ def test_C6_3_related_copies_are_deleted_first(origin: str, source: str, mode: s
         delete_mode(world, origin, mode)
         for name in ("m", "n"):
             put_map(here, name, x="1")
-        up.create("g", spec={"maps": ["m", "n"]})
-        world.settle()
+        world.add("g", source=source, spec={"maps": ["m", "n"]})
         assert (set(data(there)), set(down.objects())) == ({"m", "n"}, {"g"})
         made = len(world.writes)
         up.delete("g")
@@ -90,9 +87,7 @@ def test_C6_3_after_a_crash_related_copies_are_still_deleted_first(origin: str) 
         world.cloud.create("h", spec={"maps": ["other"]})
         delete_goal(world, origin)
         world.pass_time(5)
-        world.crash()
-        world.start()
-        world.pass_time(20)
+        restart(world, kill=True, seconds=20)
         assert (set(world.robot.objects()), set(data(there))) == ({"g", "h"}, {"m", "other"})
         annotate_map(there, "m", {}, finalizers=[])
         world.pass_time(3)
@@ -155,9 +150,7 @@ def test_C6_3_copies_that_another_primary_needs_and_kept_ones_are_not_waited_for
             here, there = ends(world, origin)
             delete_mode(world, origin, mode, **more)
             put_map(here, "m", x="1")
-            for name in ("g", "h"):
-                world.cloud.create(name, spec={"maps": ["m"]})
-            world.settle()
+            world.add("g", "h", spec={"maps": ["m"]})
             world.cloud.delete("g")
             world.pass_time(5)
             assert (set(world.cloud.objects()), set(world.robot.objects())) == ({"h"}, {"h"})
@@ -172,8 +165,7 @@ def test_C6_3_what_a_selector_selected_goes_first_too(mode: str) -> None:
     with related(object=EDGE) as world:
         delete_mode(world, "cloud", mode, object=EDGE)
         put_map(world.cloud, "m", labels={"tier": "edge"}, x="1")
-        world.cloud.create("g", spec={})
-        world.settle()
+        world.add("g", spec={})
         annotate_map(world.robot, "m", {}, finalizers=[LOCAL])
         world.cloud.delete("g")
         world.pass_time(10)
@@ -193,9 +185,7 @@ def test_C6_3_a_primary_that_is_made_anew_keeps_its_related_copies(origin: str, 
     with related(origin) as world:
         here, there = ends(world, origin)
         delete_mode(world, origin, mode)
-        put_map(here, "m", x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
+        refer(world, here, "m")
         [uid] = [each["metadata"]["uid"] for each in maps(there).values()]
         if mode == "async":
             with out_of_sight(world, "cut"):
@@ -216,9 +206,7 @@ def test_C6_3_a_primary_whose_copy_was_lost_and_cannot_be_made_again_is_released
     with related(origin) as world:
         delete_mode(world, origin, "blocking")
         here, there = ends(world, origin)
-        put_map(here, "m", x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
+        refer(world, here, "m")
         world.inject("robot", INTERNAL_ERROR, verb="create", part="/goals", times=3)
         world.robot.delete("g")
         world.pass_time(0.5)
@@ -235,8 +223,7 @@ def test_C6_3_a_related_copy_that_went_first_is_not_made_again(origin: str, sour
         up, down = roles(world, source)
         delete_mode(world, origin, mode)
         put_map(down, "m", x="1")
-        up.create("g", spec={"maps": ["m"]})
-        world.settle()
+        world.add("g", source=source, spec={"maps": ["m"]})
         made = len(world.writes)
         world.inject(origin, INTERNAL_ERROR, verb="delete", times=3)
         up.delete("g")
@@ -259,12 +246,10 @@ def test_C6_3_a_related_copy_that_is_not_made_again_after_all_holds_nobody_up() 
         with related(source="robot") as world:
             delete_mode(world, "cloud", "blocking", naming={"name": "{robot}-{name}"})
             put_map(world.cloud, "m", x="1")
-            world.robot.create("g", spec={"maps": ["m"]})
-            world.settle()
+            world.add("g", source="robot", spec={"maps": ["m"]})
             world.disk.commit_seconds = seconds
             world.cut("robot")
             world.robot.delete("g")
             strip_map(world.robot, "robot-1-m")
-            world.mend("robot")
-            world.settle()
+            world.heal("robot")
             assert (world.robot.objects(), world.cloud.objects()) == ({}, {})

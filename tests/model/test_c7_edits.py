@@ -10,9 +10,9 @@ import pytest
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, GARBAGE, NO_LISTS
-from tests.model.policies import EDGE, apply_policy, delete_policy, serve_policies
+from tests.model.policies import EDGE, apply_policy, delete_policy, with_policy
 from tests.model.projected import JOB_KIND, JOBS, NONES, PROJECTION, TASKS, projected, tasks
-from tests.model.scene import SOURCES, roles
+from tests.model.scene import SOURCES, restart, roles
 from tests.model.weather import Fate
 from tests.model.world import World
 
@@ -38,9 +38,7 @@ def test_C7_C6_3_finalizers_go_also_where_one_edit_follows_another() -> None:
 
 def test_S6_3_a_status_that_waits_is_of_the_subtree_that_it_was_read_for() -> None:
     with projected() as world:
-        world.cloud.create("a", kind=TASKS, spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
-        world.start()
-        world.settle()
+        world.begin("a", kind=TASKS, labels={"cloudrobotics.com/robot-name": "robot-1"})
         world.cut("cloud")
         world.robot.set_status("a", {"n": 1, "part": {"n": 1}})
         world.pass_time(5)
@@ -50,8 +48,7 @@ def test_S6_3_a_status_that_waits_is_of_the_subtree_that_it_was_read_for() -> No
         apply_policy(world.robot, projection=PROJECTION, filter={"byRobotName": True}, subtree="part")
         world.robot.delete("a")
         world.pass_time(2)
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         found = [write.after["status"] for write in world.writes if write.verb == "status" and write.after is not None]
         assert {"part": {"n": 1, "part": {"n": 1}}} not in found
 
@@ -64,29 +61,19 @@ def test_S6_3_a_status_that_waits_is_of_the_subtree_that_it_was_read_for() -> No
 def test_S4_3_S4_5_what_goes_from_a_status_as_its_part_is_named_goes_upstream_too(
     subtree: str | None, status: Any, left: Any, running: bool
 ) -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot, subtree=None if subtree else "part")
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        world.robot.set_status("a", {"n": 1, "part": {"n": 1}})
-        world.settle()
-        if not running:
-            world.stop()
-        apply_policy(world.robot, subtree=subtree)
-        world.robot.set_status("a", status)
-        if not running:
-            world.start()
+    with with_policy(subtree=None if subtree else "part") as world:
+        world.begin("a")
+        world.report("a", {"n": 1, "part": {"n": 1}})
+        with world.down(not running):
+            apply_policy(world.robot, subtree=subtree)
+            world.robot.set_status("a", status)
         world.settle()
         assert world.cloud.objects()["a"].get("status") == left
 
 
 def test_C6_3_C7_a_finalizer_is_looked_for_where_it_was_put_whatever_the_kind_has_become() -> None:
     with projected(source=None, spec=BLOCKING | {"specSource": "cloud"}) as world:
-        world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", kind=TASKS)
         world.cut("cloud")
         apply_policy(world.robot, projection=PROJECTION, specSource="robot", **BLOCKING)
         world.pass_time(30)
@@ -94,8 +81,7 @@ def test_C6_3_C7_a_finalizer_is_looked_for_where_it_was_put_whatever_the_kind_ha
         world.pass_time(30)
         delete_policy(world.robot)
         world.pass_time(30)
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
         assert not world.robot.objects()["b"]["metadata"].get("finalizers")
 
@@ -105,8 +91,7 @@ def reported(how: str) -> Iterator[World]:
     """The copy of a, a task of the cloud, reports that it is done at the moment when tasks come to be jobs."""
     with tasks("robot", "a") as world:
         if how == "the cloud is away":
-            world.cut("cloud")
-            world.pass_time(60)
+            world.cut("cloud", seconds=60)
         elif how == "the agent is stopped":
             world.stop()
         elif how == "the watch is late":
@@ -126,8 +111,7 @@ def test_C1_7_S5_2_the_last_status_of_a_copy_goes_upstream_before_it_is_made_in_
         if how == "the agent is stopped":
             world.start()
         world.pass_time(60)
-        world.mend("cloud")
-        world.pass_time(60)
+        world.heal("cloud", seconds=60)
         assert world.robot.objects()["a"]["status"] == {"n": 1}
         assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}
         made = [str(write) for write in world.writes if write.name == "a" and write.before != write.after]
@@ -142,9 +126,7 @@ def test_C1_7_S5_2_the_last_status_of_a_copy_goes_upstream_before_it_is_made_in_
         if how == "all deletions are held":
             world.cloud.set_status("a", {"n": 3}, kind=TASKS)  # that is nobody's copy any more
         world.pass_time(60)
-        world.stop()
-        world.start()
-        world.pass_time(60)
+        restart(world, seconds=60)
         assert world.robot.objects()["a"]["status"] == {"n": 2}
 
 
@@ -210,14 +192,10 @@ def test_C1_7_C7_a_deletion_that_somebody_else_answers_is_asked_for_again() -> N
 @pytest.mark.parametrize("source", SOURCES)
 def test_C1_7_copies_are_left_behind_also_where_one_edit_follows_another(source: str) -> None:
     naming: dict[str, Any] = {"naming": {"name": "{name}-{hash}"}}
-    with World(kinds={"goals": {"source": source}}) as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
+    with with_policy(kinds={"goals": {"source": source}}) as world:
         up, down = roles(world, source)
         up.create("on", spec={"x": 1}, labels={"tier": "edge"})
-        up.create("off", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("off", source=source)
         apply_policy(world.robot, **naming)
         apply_policy(world.robot, filter=EDGE, **naming)
         world.pass_time(120)
@@ -232,8 +210,7 @@ def test_C1_7_an_edit_that_a_crash_cut_short_and_that_was_undone_deletes_no_copy
             world.crash_after(moment)
             apply_policy(world.robot, projection=NONES)
             world.pass_time(60)
-            world.crash()
-            apply_policy(world.robot, projection=PROJECTION)
-            world.start()
+            with world.down(kill=True):
+                apply_policy(world.robot, projection=PROJECTION)
             world.pass_time(60)
             assert world.cloud.objects(TASKS)["a"]["metadata"]["uid"] == made, moment

@@ -28,8 +28,7 @@ def test_C7_a_kind_with_other_names_in_the_cloud_is_synced_both_ways(source: str
     with projected(source) as world:
         pair = Pair(world, source)
         pair.up.create("a", spec={"x": 1}, labels={"app": "1"})
-        world.start()
-        world.settle()
+        world.begin()
         assert pair.down.objects()["a"]["spec"] == {"x": 1}
         [made] = [write.call.body for write in world.writes if write.verb == "create" and write.name == "a"]
         names = {"cloud": ("lab.example.com/v1", "Goal"), "robot": (f"{FLEET}/v1", "Task")}
@@ -51,9 +50,7 @@ def test_C7_a_kind_with_other_names_in_the_cloud_is_synced_both_ways(source: str
 
 def test_C7_status_and_commands_name_the_kind_as_the_robot_does() -> None:
     with projected() as world:
-        world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", kind=TASKS)
         found = row(world)
         assert found is not None
         assert (found["resource"], found["cloudResource"], found["state"]) == (
@@ -72,11 +69,9 @@ def test_C7_status_and_commands_name_the_kind_as_the_robot_does() -> None:
 def test_C7_without_a_projection_there_is_no_other_name() -> None:
     with projected() as world:
         world.cloud.apply(crd("lab.example.com", source=None))
-        world.start()
-        world.settle()
+        world.begin()
         delete_policy(world.robot)
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
+        world.add("b")
         found = row(world)
         assert found is not None
         assert (found["cloudResource"], found["state"]) == (None, "syncing")
@@ -93,8 +88,7 @@ def test_C7_each_side_is_asked_in_its_own_version_where_both_are_given(source: s
     ) as world:
         pair = Pair(world, source)
         pair.up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin()
         pair.down.set_status("a", {"n": 1})
         world.settle()
         assert (pair.down.objects()["a"]["spec"], pair.up.objects()["a"]["status"]) == ({"x": 1}, {"n": 1})
@@ -113,8 +107,7 @@ def test_C7_each_side_is_asked_in_its_own_version_where_both_are_given(source: s
 )
 def test_C7_else_the_version_is_agreed_on_as_ever(given: Any, cloud: tuple[str, ...], asked: set[str]) -> None:
     with projected(projection=PROJECTION | given, cloud={"versions": cloud}, versions=("v1", "v2")) as world:
-        world.start()
-        world.settle()
+        world.begin()
         assert (versions(world, "cloud"), versions(world, "robot")) == (asked, asked)
 
 
@@ -155,9 +148,7 @@ def test_C7_two_versions_that_are_not_both_served_do_not_match() -> None:
 
 def test_C7_the_kind_is_the_one_that_discovery_shows() -> None:
     with projected("robot", projection={"group": FLEET, "resource": "tasks"}) as world:
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source="robot")
         assert [write.call.body["kind"] for write in world.writes if write.verb == "create"] == ["Task"]
         assert set(world.cloud.objects(TASKS)) == {"a"}
 
@@ -168,8 +159,7 @@ def test_C7_where_the_cloud_forbids_discovery_what_is_given_counts(source: str) 
         world.inject("cloud", FORBIDDEN, verb="discover", part="/apis/", times=10_000)
         pair = Pair(world, source)
         pair.up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin()
         pair.down.set_status("a", {"n": 1})
         pair.up.set("a", spec={"x": 2})
         world.settle()
@@ -181,11 +171,9 @@ def test_C7_without_the_cloud_the_agent_knows_the_names_again(source: str) -> No
     with projected(source, projection={"group": FLEET, "resource": "tasks"}) as world:
         pair = Pair(world, source)
         pair.up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        world.stop()
-        world.cut("cloud")
-        world.start()
+        world.begin()
+        with world.down():
+            world.cut("cloud")
         if source == "cloud":
             world.robot.delete("a")
         else:
@@ -193,8 +181,7 @@ def test_C7_without_the_cloud_the_agent_knows_the_names_again(source: str) -> No
         world.pass_time(30)
         if source == "cloud":
             assert world.robot.objects()["a"]["spec"] == {"x": 1}
-        world.mend("cloud")
-        world.pass_time(60)
+        world.heal("cloud", seconds=60)
         assert pair.down.objects()["a"]["spec"] == ({"x": 1} if source == "cloud" else {"x": 2})
         assert (row(world) or {})["cloudResource"] == TASKS
 
@@ -212,10 +199,7 @@ def test_C7_a_kind_that_the_cloud_does_not_serve_yet_is_missing() -> None:
 
 def test_C7_a_crd_that_is_deleted_under_its_name_in_the_cloud_deletes_nothing() -> None:
     with projected() as world:
-        for name in "abc":
-            world.cloud.create(name, kind=TASKS, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", "b", "c", kind=TASKS)
         world.cloud.delete_kind(TASKS)
         world.pass_time(1)
         assert world.cloud.sweep("tasks", group=FLEET)
@@ -230,9 +214,7 @@ def test_C7_a_crd_that_is_deleted_under_its_name_in_the_cloud_deletes_nothing() 
 def test_C7_objects_of_the_robots_name_in_the_cloud_are_no_concern() -> None:
     with projected() as world:
         world.cloud.apply(crd("lab.example.com", source=None))
-        world.cloud.create("b", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("b")
         assert world.robot.objects() == {}
         assert world.journal.asked("cloud", verb="list", kind="goals") == []
 
@@ -241,8 +223,7 @@ def test_C7_two_kinds_are_not_one_in_the_cloud() -> None:
     with projected() as world:
         world.cloud.create("a", kind=TASKS, spec={"x": 1})
         world.robot.apply(crd("lab.example.com", plural="errands", source=None))
-        world.start()
-        world.settle()
+        world.begin()
         apply_policy(world.robot, "q", kind="errands", specSource="cloud", projection=PROJECTION)
         world.pass_time(5)
         words = f"errands.lab.example.com and goals.lab.example.com are both {TASKS} in the cloud"
@@ -278,32 +259,26 @@ def test_C7_another_projection_means_other_objects() -> None:
     with projected() as world:
         serve_jobs(world)
         world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.cloud.create("a", kind=JOB_KIND, spec={"x": 2})
-        world.start()
-        world.settle()
+        world.begin("a", kind=JOB_KIND, spec={"x": 2})
         assert world.robot.objects()["a"]["spec"] == {"x": 1}
         apply_policy(world.robot, projection=JOBS)
         world.pass_time(20)
         assert world.robot.objects()["a"]["spec"] == {"x": 2}
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}
         assert "status" not in world.cloud.objects(TASKS)["a"]
 
 
 def test_C7_a_status_that_waits_does_not_reach_another_object() -> None:
     with projected() as world:
-        world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", kind=TASKS)
         world.cut("cloud")
         world.robot.set_status("a", {"n": 1})
         world.pass_time(5)
         serve_jobs(world)
         apply_policy(world.robot, projection=JOBS)
         world.pass_time(5)
-        world.mend("cloud")
-        world.pass_time(60)
+        world.heal("cloud", seconds=60)
         assert "status" not in world.cloud.objects(TASKS)["a"]
         assert world.status()["outbox"]["deadLetters"] == 0
 
@@ -313,9 +288,7 @@ def test_C7_finalizers_are_on_the_objects_of_the_cloud_and_go_when_the_projectio
     with projected(spec=blocking) as world:
         serve_jobs(world)
         world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.cloud.create("a", kind=JOB_KIND, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", kind=JOB_KIND)
         kept = ["crsyncer.cloudrobotics.com/robot-robot-1"]
         assert world.cloud.objects(TASKS)["a"]["metadata"]["finalizers"] == kept
         apply_policy(world.robot, projection=JOBS, **blocking)
@@ -342,10 +315,8 @@ def test_C7_a_kind_that_was_a_secret_in_the_cloud_may_be_another_one_with_other_
     secrets = {"group": "", "resource": "secrets", "kind": "Secret"}
     with projected(projection=secrets, spec={"filter": {"selector": {"matchLabels": {"tier": "edge"}}}}) as world:
         put_map(world.cloud, "a", labels={"tier": "edge"}, kind="secrets", password="c2VjcmV0")
-        world.start()
-        world.settle()
+        world.begin()
         assert list(world.robot.objects()) == ["a"]
         apply_policy(world.robot, projection=PROJECTION, mutations={"down": [setting("new")]})
-        world.cloud.create("b", kind=TASKS, spec={"x": 1})
-        world.settle()
+        world.add("b", kind=TASKS)
         assert world.robot.objects()["b"]["spec"] == {"x": 1, "mode": "new"}

@@ -48,16 +48,13 @@ def test_C7_related_objects_may_be_called_otherwise_in_the_cloud(origin: str) ->
         down = world.robot if origin == "cloud" else world.cloud
         put(world, origin, "m", a="1")
         put(world, origin, "other", a="1")
-        world.cloud.create("a", spec={"maps": ["m"]})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"maps": ["m"]})
         assert copied(down, origin) == {"m": {"a": "1"}}
         put(world, origin, "m", a="2")
         world.pass_time(2)
         assert copied(down, origin) == {"m": {"a": "2"}}
         restart(world)
-        world.cloud.set("a", spec={"maps": ["other"]})
-        world.settle()
+        world.edit("a", spec={"maps": ["other"]})
         assert copied(down, origin) == {"other": {"a": "1"}}
         if origin == "robot":
             delete_map(world.robot, "other")
@@ -71,27 +68,21 @@ def test_C7_related_objects_may_have_another_scope_in_the_cloud() -> None:
     with projected_maps("cloud", cluster=True, naming={"namespace": "home"}) as world:
         world.robot.make_namespace("home")
         put(world, "cloud", "m", a="1")
-        world.cloud.create("a", spec={"maps": ["m"]})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"maps": ["m"]})
         assert (data(world.robot, "home"), data(world.robot)) == ({"m": {"a": "1"}}, {})
         put(world, "cloud", "m", a="2")
         world.pass_time(2)
         assert data(world.robot, "home") == {"m": {"a": "2"}}
-        world.cloud.delete("a")
-        world.settle()
+        world.remove("a")
         assert data(world.robot, "home") == {}
 
 
 def test_C7_related_objects_of_the_robot_may_be_cluster_scoped_in_the_cloud() -> None:
     with projected_maps("robot", cluster=True, naming={"name": "{namespace}-{name}"}) as world:
         put(world, "robot", "m", a="1")
-        world.cloud.create("a", spec={"maps": ["m"]})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"maps": ["m"]})
         assert copied(world.cloud, "robot") == {"default-m": {"a": "1"}}
-        world.cloud.delete("a")
-        world.settle()
+        world.remove("a")
         assert copied(world.cloud, "robot") == {}
 
 
@@ -114,9 +105,7 @@ def test_C7_a_kind_of_related_objects_and_another_kind_are_not_one_in_the_cloud(
     with projected_maps("cloud") as world:
         world.robot.apply(crd("lab.example.com", plural="errands", source=None))
         put(world, "cloud", "m", a="1")
-        world.cloud.create("a", spec={"maps": ["m"]})
-        world.start()
-        world.settle()
+        world.begin("a", spec={"maps": ["m"]})
         apply_policy(world.robot, "q", kind="errands", specSource="cloud", projection=CLOUD)
         world.pass_time(5)
         rows = policy_rows(world)

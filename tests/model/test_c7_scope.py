@@ -50,8 +50,7 @@ def test_C7_a_copy_in_the_other_scope_is_synced_both_ways(source: str, cluster: 
         pair = Pair(world, source)
         pair.up.create("a", spec={"x": 1})
         copy, place = ("a", "home") if cluster else ("default-a", "")
-        world.start()
-        world.settle()
+        world.begin()
         assert copies(pair, cluster=cluster) == {copy: {"x": 1}}
         pair.down.set_status(copy, {"n": 1}, namespace=place)
         pair.up.set("a", spec={"x": 2})
@@ -82,8 +81,7 @@ def test_C7_without_a_projection_another_scope_stops_the_kind_and_an_empty_one_i
         world.cloud.apply(crd(GROUP, cluster=in_cloud))
         serve_policies(world.robot)
         apply_policy(world.robot, naming=naming)
-        world.start()
-        world.settle()
+        world.begin()
         assert state(world) == "misconfigured"
         assert (row(world) or {})["message"].endswith("in the cloud; allowed with spec.projection: {}")
         apply_policy(world.robot, naming=naming, projection={})
@@ -98,15 +96,13 @@ def test_C7_a_restart_moves_no_copy_to_another_scope(source: str, cluster: bool,
         pair = Pair(world, source)
         for name in "abcdefg":
             pair.up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin()
         before = {name: each["metadata"]["uid"] for name, each in pair.down.objects("home").items()}
         made = len(world.writes)
-        world.stop()
-        if lost:
-            world.lose_database()
-        pair.up.delete("b")
-        world.start()
+        with world.down():
+            if lost:
+                world.lose_database()
+            pair.up.delete("b")
         world.settle()
         after = {name: each["metadata"]["uid"] for name, each in pair.down.objects("home").items()}
         gone = "b" if cluster else "default-b"
@@ -124,8 +120,7 @@ def test_C7_copies_from_two_namespaces_have_two_names_in_one_scope(source: str) 
         pair = Pair(world, source)
         for place in ("default", "home"):
             pair.up.create("a", namespace=place, spec={"in": place})
-        world.start()
-        world.settle()
+        world.begin()
         assert copies(pair, cluster=False) == {"default-a": {"in": "default"}, "home-a": {"in": "home"}}
         pair.up.delete("a", namespace="home")
         world.settle()
@@ -182,9 +177,7 @@ def test_C7_a_scope_that_the_cloud_does_not_have_is_misconfigured() -> None:
 
 def test_C7_the_scope_of_the_robot_may_be_given_as_well() -> None:
     with projected(projection=PROJECTION | {"scope": "Namespaced"}) as world:
-        world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", kind=TASKS)
         assert (state(world), set(world.robot.objects())) == ("syncing", {"a"})
 
 
@@ -194,13 +187,11 @@ def test_C7_restricted_namespaces_are_those_of_the_side_that_has_some() -> None:
         for place in ("default", "shop", "home"):
             world.cloud.make_namespace(place)
             world.cloud.create("a", kind=TASKS, namespace=place, spec={"in": place})
-        world.start()
-        world.settle()
+        world.begin()
         assert set(world.robot.objects()) == {"default-a", "shop-a"}
         assert [len(full_lists(world, "cloud", kind="tasks")), len(full_lists(world, "robot"))] == [2, 1]
         world.robot.set_status("shop-a", {"n": 1})
-        world.cloud.delete("a", kind=TASKS)
-        world.settle()
+        world.remove("a", kind=TASKS)
         assert world.cloud.objects(TASKS, "shop")["a"]["status"] == {"n": 1}
         assert set(world.robot.objects()) == {"shop-a"}
         restart(world)

@@ -64,8 +64,7 @@ def test_C8_3_a_release_is_for_the_revision_that_was_held() -> None:
         world.order("release", id=world.status()["holds"][0]["id"])
         world.cloud.apply(goals("x"))
         world.pass_time(5)
-        world.mend("robot")
-        world.pass_time(60)
+        world.heal("robot", seconds=60)
         assert fields_on(world, "robot") == {"x", "y", "z"}
         assert "/spec/y: is gone" in str(api_row(world)[2])
 
@@ -119,14 +118,12 @@ def test_C8_3_a_hold_keeps_its_id_over_restarts_and_offline() -> None:
             restart(world, kill=kill)
             world.pass_time(10)
             assert world.status()["holds"] == before
-        world.stop()
-        world.cut("cloud")
-        world.start()
+        with world.down():
+            world.cut("cloud")
         world.pass_time(10)
         assert (world.status()["holds"], api_row(world)[1]) == (before, "held")
         world.order("release", id=before[0]["id"])
-        world.mend("cloud")
-        world.pass_time(60)
+        world.heal("cloud", seconds=60)
         assert (fields_on(world, "robot"), world.status()["holds"]) == ({"x"}, [])
 
 
@@ -218,10 +215,9 @@ def test_C8_a_lost_database_costs_no_write() -> None:
     with travelling() as world:
         world.start()
         world.pass_time(5)
-        world.stop()
-        world.lose_database()
-        written = len(world.writes)
-        world.start()
+        with world.down():
+            world.lose_database()
+            written = len(world.writes)
         world.pass_time(60)
         assert (api_row(world)[1], len(world.writes)) == ("current", written)
 
@@ -281,10 +277,9 @@ def test_C8_4_a_source_that_may_not_be_read_is_unreadable_and_the_crd_still_foll
     with travelling() as world:
         world.start()
         world.pass_time(5)
-        world.stop()
-        world.inject("cloud", FORBIDDEN, part="/customresourcedefinitions", times=math.inf, seconds=120)
-        drop_crd(world, "robot")
-        world.start()
+        with world.down():
+            world.inject("cloud", FORBIDDEN, part="/customresourcedefinitions", times=math.inf, seconds=120)
+            drop_crd(world, "robot")
         world.pass_time(10)
         assert (fields_on(world, "robot"), api_row(world)[1]) == ({"x"}, "unreadable")
         assert "the cloud: it is forbidden" in str(api_row(world)[2])
@@ -298,10 +293,8 @@ def test_C8_a_quiet_crd_costs_no_request_but_its_watches() -> None:
         world.pass_time(60)
         begun = world.clock.now
         for _ in range(3):
-            world.cut("cloud")
-            world.pass_time(30)
-            world.mend("cloud")
-            world.pass_time(60)
+            world.cut("cloud", seconds=30)
+            world.heal("cloud", seconds=60)
         for plural in ("apisets", "apirevisions", "customresourcedefinitions"):
             asked = world.journal.asked("cloud", verb="get", kind=plural, since=begun)
             assert [each for each in asked if "PartialObject" not in each.call.accept] == []

@@ -158,10 +158,9 @@ def test_C8_2_the_crd_follows_its_entry_with_the_cloud_absent_since_boot() -> No
     with travelling() as world:
         world.start()
         world.pass_time(5)
-        world.stop()
-        world.cut("cloud")
-        drop_crd(world, "robot")
-        world.start()
+        with world.down():
+            world.cut("cloud")
+            drop_crd(world, "robot")
         world.pass_time(5)
         assert (fields_on(world, "robot"), api_row(world)[1]) == ({"x"}, "current")
         drop_crd(world, "robot")
@@ -185,14 +184,12 @@ def test_C8_2_an_entry_edited_offline_is_followed_and_merged_again_when_the_clou
         world.cloud.apply(goals("x", "y"))
         world.pass_time(5)
         old, new = revisions_on(world, "robot")
-        world.stop()
-        world.cut("cloud")
-        world.start()
+        with world.down():
+            world.cut("cloud")
         choose(world, "robot", old)
         world.pass_time(5)
         assert (fields_on(world, "robot"), api_row(world)[:2]) == ({"x"}, (old, "current"))
-        world.mend("cloud")
-        world.pass_time(60)
+        world.heal("cloud", seconds=60)
         assert (fields_on(world, "robot"), entries(world, "robot")) == ({"x", "y"}, {"goals": new})
 
 

@@ -21,9 +21,7 @@ def workspace() -> Iterator[World]:
     """As `synced`, and the cloud is the logical cluster 2hnrv0u1m7d8h2ar."""
     with scene() as world:
         world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         yield world
 
 
@@ -67,12 +65,10 @@ def test_C9_1_where_no_path_names_a_logical_cluster_its_namespace_is_not_asked_f
 
 def test_C9_1_another_logical_cluster_of_the_same_path_is_another_cluster() -> None:
     with workspace() as world:
-        world.cut("cloud")
-        world.pass_time(10)
+        world.cut("cloud", seconds=10)
         world.cloud.rebuild()
         world.cloud.become_workspace("0ther0u1m7d8h2ar")
-        world.mend("cloud")
-        world.pass_time(60)
+        world.heal("cloud", seconds=60)
         assert (connection(world), holds(world)) == ("identity-changed", [("IdentityChanged", 0)])
         assert set(world.robot.objects()) == {"a"}
         world.order("release", id="cloud")
@@ -88,8 +84,7 @@ def test_C9_1_a_right_to_read_it_that_comes_or_goes_is_no_other_cluster() -> Non
                 world.inject("cloud", FORBIDDEN, part=DEFAULT, times=math.inf)
             since = world.clock.now
             restart(world)
-            world.cloud.set("a", spec={"x": number})
-            world.settle()
+            world.edit("a", spec={"x": number})
             assert (copy(world)["spec"], holds(world)) == ({"x": number}, [])
             assert (identity(world), full_lists(world, "cloud", since)) == ("kcp:2hnrv0u1m7d8h2ar", [])
             world.mend("cloud")
@@ -99,9 +94,7 @@ def test_C9_1_an_agent_that_knew_the_path_alone_learns_the_logical_cluster_and_l
     with scene() as world:
         world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
         world.inject("cloud", FORBIDDEN, verb="get", times=math.inf)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         assert identity(world).startswith("server:")
         world.mend("cloud")
         since = world.clock.now
@@ -114,12 +107,10 @@ def test_C9_1_any_object_tells_the_logical_cluster_where_nothing_else_can_be_rea
         world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
         world.cloud.create("a", spec={"x": 1}, annotations={"kcp.io/cluster": "2hnrv0u1m7d8h2ar"})
         world.inject("cloud", FORBIDDEN, verb="get", times=math.inf)
-        world.start()
-        world.settle()
+        world.begin()
         restart(world)
         assert identity(world) == "kcp:2hnrv0u1m7d8h2ar"
-        world.cut("cloud")
-        world.pass_time(10)
+        world.cut("cloud", seconds=10)
         world.cloud.rebuild()
         world.cloud.become_workspace("0ther0u1m7d8h2ar")
         world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/cluster": "0ther0u1m7d8h2ar"})
@@ -132,15 +123,13 @@ def test_C9_1_any_object_tells_the_logical_cluster_where_nothing_else_can_be_rea
 def test_C9_1_a_workspace_without_its_namespace_is_none_yet() -> None:
     with workspace() as world:
         world.inject("cloud", ABSENT, part=DEFAULT, times=math.inf)
-        world.cut("cloud")
-        world.pass_time(5)
+        world.cut("cloud", seconds=5)
         world.weather[world.cloud.side].cut = False
         world.cloud.set("a", spec={"x": 2})
         world.pass_time(60)
         assert (connection(world), copy(world)["spec"]) == ("offline", {"x": 1})
         assert "namespace default" in str(world.status()["sides"]["cloud"]["error"])
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
 
 
@@ -158,14 +147,11 @@ def test_C9_1_copies_name_the_path_of_the_workspace_which_is_asked_for_once() ->
     with scene() as world:
         world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
         world.inject("cloud", SHOWS_PATH, part="/logicalclusters/cluster", times=math.inf)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         assert upstream_path(world) == PATH
         world.mend("cloud")
         restart(world)
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
+        world.add("b")
         assert upstream_path(world, "b") == PATH
         assert len([r for r in world.journal.asked("cloud") if "logicalclusters" in r.call.path]) == 1
         assert identity(world) == "kcp:2hnrv0u1m7d8h2ar"
@@ -176,23 +162,18 @@ def test_C9_1_a_path_that_cannot_be_read_is_left_out_and_looked_for_at_the_next_
         assert upstream_path(world) is None
         world.inject("cloud", SHOWS_PATH, part="/logicalclusters/cluster", times=math.inf)
         restart(world)
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2})
         assert upstream_path(world) == PATH
-        world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/path": "another"})
-        world.settle()
+        world.add("b", annotations={"kcp.io/path": "another"})
         assert upstream_path(world, "b") == PATH
 
 
 def test_C9_1_objects_may_name_the_path_themselves_and_only_those_of_a_workspace() -> None:
     with workspace() as world:
-        world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/path": PATH})
-        world.settle()
+        world.add("b", annotations={"kcp.io/path": PATH})
         assert upstream_path(world, "b") == PATH
     with scene() as world:
-        world.start()
-        world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/path": PATH})
-        world.settle()
+        world.begin("b", annotations={"kcp.io/path": PATH})
         assert upstream_path(world, "b") is None
 
 
@@ -200,8 +181,7 @@ def test_C2_1_what_kcp_writes_on_every_object_is_not_copied() -> None:
     with workspace() as world:
         kcps = {"kcp.io/cluster": "2hnrv0u1m7d8h2ar", "internal.apis.kcp.io/seen": "1"}
         plain = {"lab.example.com/note": "kept", "notkcp.io/note": "kept"}
-        world.cloud.create("b", spec={"x": 1}, annotations=kcps | plain)
-        world.settle()
+        world.add("b", annotations=kcps | plain)
         annotations = copy(world, "b")["metadata"]["annotations"]
         assert annotations.keys() & (kcps.keys() | plain.keys()) == plain.keys()
         writes = len(world.writes)
@@ -227,12 +207,9 @@ def test_C9_2_a_shard_move_changes_no_copy(running: bool, shard: str) -> None:
             world.robot.set_status(f"g{number}", {"n": number})
         world.settle()
         before, writes = uids(world), len(world.writes)
-        if not running:
-            world.stop()
-        revision, oldest = SHARDS[shard]
-        world.cloud.move_shard(revision=revision, oldest=oldest)
-        if not running:
-            world.start()
+        with world.down(not running):
+            revision, oldest = SHARDS[shard]
+            world.cloud.move_shard(revision=revision, oldest=oldest)
         world.pass_time(120)
         assert (uids(world), holds(world)) == (before, [])
         assert [str(write) for write in world.writes[writes:] if write.before != write.after] == []
@@ -244,16 +221,12 @@ def test_C9_2_a_shard_move_changes_no_copy(running: bool, shard: str) -> None:
 @pytest.mark.parametrize("shard", ["lower", "higher, with a past of its own"])
 def test_C9_2_what_is_missing_after_a_shard_move_is_held(shard: str) -> None:
     with workspace() as world:
-        for name in ("lost", "c", "d"):
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
-        world.cut("cloud")
-        world.pass_time(10)
+        world.add("lost", "c", "d")
+        world.cut("cloud", seconds=10)
         world.cloud.delete("lost")
         revision, oldest = SHARDS[shard]
         world.cloud.move_shard(revision=revision, oldest=oldest)
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         assert (set(world.robot.objects()), holds(world)) == ({"a", "lost", "c", "d"}, [("Restored", 1)])
         world.order("release", id=world.status()["holds"][0]["id"])
         world.settle()
@@ -267,14 +240,12 @@ def test_C9_2_while_a_moving_workspace_answers_503_the_agent_waits_and_goes_on_w
     with workspace() as world:
         since = world.clock.now
         world.inject("cloud", UNAVAILABLE, times=math.inf)
-        world.cut("cloud")
-        world.pass_time(2)
+        world.cut("cloud", seconds=2)
         world.weather[world.cloud.side].cut = False
         world.robot.set_status("a", {"n": 1})
         world.pass_time(120)
         assert (connection(world), set(world.robot.objects()), holds(world)) == ("offline", {"a"}, [])
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert world.cloud.objects()["a"]["status"] == {"n": 1}
         assert full_lists(world, "cloud", since) == []
 
@@ -282,12 +253,10 @@ def test_C9_2_while_a_moving_workspace_answers_503_the_agent_waits_and_goes_on_w
 def test_C9_2_a_410_is_followed_by_a_list() -> None:
     with workspace() as world:
         since = world.clock.now
-        world.cut("cloud")
-        world.pass_time(2)
+        world.cut("cloud", seconds=2)
         world.cloud.set("a", spec={"x": 2})
         world.cloud.compact()
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
         assert len(full_lists(world, "cloud", since)) == 1
 
@@ -300,12 +269,9 @@ def test_C9_2_a_workspace_that_is_inactive_or_refuses_deletes_nothing(running: b
             world.cloud.create(f"g{number}", spec={"x": number})
         world.settle()
         before = uids(world)
-        if not running:
-            world.stop()
-        world.inject("cloud", reply, times=math.inf)
-        world.cloud.restart()
-        if not running:
-            world.start()
+        with world.down(not running):
+            world.inject("cloud", reply, times=math.inf)
+            world.cloud.restart()
         world.pass_time(600)
         assert uids(world) == before
         world.mend("cloud")
@@ -334,29 +300,24 @@ def test_C9_2_a_workspace_that_was_emptied_deletes_nothing() -> None:
 def test_C9_3_agents_of_two_workspaces_have_copies_of_their_own_on_one_robot() -> None:
     with named({"name": "{cluster}-{name}"}) as world:
         world.cloud.become_workspace("one")
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         [one] = world.robot.objects().values()
-        world.stop()
-        of_one, past = world.disk.copied(), world.cloud.snapshot()
-        world.cloud.rebuild()
-        world.cloud.become_workspace("two")
-        world.cloud.create("a", spec={"x": 2})
-        world.lose_database()  # the other agent has a state directory of its own
-        world.start()
+        with world.down():
+            of_one, past = world.disk.copied(), world.cloud.snapshot()
+            world.cloud.rebuild()
+            world.cloud.become_workspace("two")
+            world.cloud.create("a", spec={"x": 2})
+            world.lose_database()  # the other agent has a state directory of its own
         world.settle()
         assert sorted(each["spec"]["x"] for each in world.robot.objects().values()) == [1, 2]
         world.cloud.delete("a")
-        world.cloud.create("b", spec={"x": 3})
-        world.settle()
+        world.add("b", spec={"x": 3})
         found = world.robot.objects()
         assert found[one["metadata"]["name"]] == one
         assert sorted(each["spec"]["x"] for each in found.values()) == [1, 3]
-        world.stop()
-        world.cloud.restore(past)
-        world.cloud.set("a", spec={"x": 4})
-        world.put_back(of_one)
-        world.start()
+        with world.down():
+            world.cloud.restore(past)
+            world.cloud.set("a", spec={"x": 4})
+            world.put_back(of_one)
         world.settle()
         assert sorted(each["spec"]["x"] for each in world.robot.objects().values()) == [3, 4]

@@ -20,18 +20,10 @@ def world() -> Iterator[World]:
         yield made
 
 
-def begin(world: World) -> None:
-    """The agent runs, and has made the copy of a."""
-    world.start()
-    world.cloud.create("a", spec={"x": 1})
-    world.settle()
-
-
 def test_the_journal_has_every_request_in_order_and_when_it_was_sent(world: World) -> None:
-    begin(world)
+    world.begin("a")
     since = world.clock.now
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.settle()
+    world.report("a", {"phase": "DONE"})
     writes = world.journal.asked(verb="write", kind="goals")
     assert [str(request).partition(" ")[0] + request.verb for request in writes] == ["robot:create", "cloud:status"]
     assert [request for request in writes if request.sent >= since] == writes[1:]
@@ -43,7 +35,7 @@ def test_the_journal_has_every_request_in_order_and_when_it_was_sent(world: Worl
 
 
 def test_an_answer_by_script_holds_for_a_time_and_on_a_path(world: World) -> None:
-    begin(world)
+    world.begin("a")
     world.inject("robot", FORBIDDEN, verb="create", part="/goals", times=math.inf, seconds=30)
     begun = world.clock.now
     world.cloud.create("b", spec={"x": 1})
@@ -54,7 +46,7 @@ def test_an_answer_by_script_holds_for_a_time_and_on_a_path(world: World) -> Non
 
 
 def test_an_answer_that_puts_off_is_waited_for(world: World) -> None:
-    begin(world)
+    world.begin("a")
     world.inject("cloud", too_many(20.0), verb="patch")
     begun = world.clock.now
     world.robot.set_status("a", {"phase": "DONE"})
@@ -64,16 +56,15 @@ def test_an_answer_that_puts_off_is_waited_for(world: World) -> None:
 
 
 def test_garbage_in_a_watch_and_in_a_list_costs_nothing_but_time(world: World) -> None:
-    begin(world)
+    world.begin("a")
     world.weather[Side.CLOUD].garbage = 1
     world.inject("cloud", GARBAGE, verb="list", part="/goals")
-    world.cloud.set("a", spec={"x": 2})
-    world.settle()
+    world.edit("a", spec={"x": 2})
     assert copy(world)["spec"] == {"x": 2}
 
 
 def test_an_event_comes_so_long_after_its_change_however_many_there_are(world: World) -> None:
-    begin(world)
+    world.begin("a")
     world.weather[Side.CLOUD].lag = 5.0
     for name in "bcdef":
         world.cloud.create(name, spec={"x": 1})
@@ -86,9 +77,8 @@ def test_an_event_comes_so_long_after_its_change_however_many_there_are(world: W
 def test_a_distant_server_answers_late_and_tells_its_clock(world: World) -> None:
     world.weather[Side.CLOUD].latency = 0.5
     world.weather[Side.CLOUD].clock_offset = 3600.0
-    begin(world)
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.settle()
+    world.begin("a")
+    world.report("a", {"phase": "DONE"})
     (write,) = world.journal.asked("cloud", verb="status")
     assert write.answered is not None
     assert 1.0 < write.answered - write.sent < 1.1
@@ -110,10 +100,9 @@ def test_an_agent_is_told_its_robot_its_namespaces_and_its_times() -> None:
 
 
 def test_a_disk_that_refuses_keeps_nothing_until_it_takes_everything(world: World) -> None:
-    begin(world)
+    world.begin("a")
     world.disk.refuses = True
-    world.cloud.set("a", spec={"x": 2})
-    world.settle()
+    world.edit("a", spec={"x": 2})
     assert copy(world)["spec"] == {"x": 2}
     assert world.status()["store"]["state"] == "degraded"
     kept = world.disk.copied()
@@ -122,22 +111,19 @@ def test_a_disk_that_refuses_keeps_nothing_until_it_takes_everything(world: Worl
     assert world.status()["store"]["state"] == "ok"
     assert len(world.disk.copied().rows) > len(kept.rows)
     world.disk.refuses = True
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.settle()
+    world.report("a", {"phase": "DONE"})
     durable = world.disk.durable
     world.crash()
     assert len(world.disk.rows) == durable
 
 
 def test_an_older_store_is_put_back(world: World) -> None:
-    begin(world)
+    world.begin("a")
     backup = world.disk.copied()
-    world.cloud.delete("a")
-    world.settle()
-    world.stop()
-    world.put_back(backup)
-    world.cut("cloud")
-    world.start()
+    world.remove("a")
+    with world.down():
+        world.put_back(backup)
+        world.cut("cloud")
     world.pass_time(1)
     assert world.status()["kinds"][0]["objects"]["cloud"] == 1
 

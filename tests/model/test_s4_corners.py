@@ -13,7 +13,7 @@ from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, changes, copy, original, restart, roles, scene
-from tests.model.statuses import copied, generation, observed, sent
+from tests.model.statuses import generation, observed, sent
 from tests.model.weather import Fate
 from tests.model.world import World
 from tests.system.bed import crd
@@ -43,9 +43,8 @@ def refuse_patches(world: World) -> None:
 def test_S4_2_a_put_is_guarded_like_the_patch_and_made_again_after_a_conflict(subresource: bool) -> None:
     with scene(goals={"status": subresource}) as world:
         refuse_patches(world)
-        copied(world)
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.begin("a")
+        world.report("a", {"n": 1})
         world.weather[Side.CLOUD].latency = 1.0
         world.robot.set_status("a", {"n": 2})
         world.pass_time(0.5)
@@ -60,11 +59,12 @@ def test_S4_2_a_put_is_guarded_like_the_patch_and_made_again_after_a_conflict(su
 def test_S4_2_a_put_without_the_subresource_carries_the_whole_object() -> None:
     with scene(goals={"status": False}) as world:
         refuse_patches(world)
-        copied(world, data={"k": "v"}, labels={"zone": "b"}, annotations={"note": "kept"}, finalizers=["example.com/f"])
+        world.begin(
+            "a", data={"k": "v"}, labels={"zone": "b"}, annotations={"note": "kept"}, finalizers=["example.com/f"]
+        )
         before = original(world)
         for number in range(3):
-            world.robot.set_status("a", {"n": number})
-            world.settle()
+            world.report("a", {"n": number})
         found = original(world)
         drop = ("resourceVersion", "generation")
         kept = [{k: v for k, v in each["metadata"].items() if k not in drop} for each in (before, found)]
@@ -80,8 +80,7 @@ def test_S4_3_an_adopted_copy_keeps_its_status_and_sends_it(subtree: str | None)
         world.cloud.create("a", spec={"x": 1})
         world.cloud.set_status("a", {"robot": {"k": 4}, "cloud": {"m": 1}})
         made = copy(world)["metadata"]["uid"]
-        world.start()
-        world.settle()
+        world.begin()
         found = copy(world)
         assert (found["metadata"]["uid"], found["metadata"]["labels"]) == (made, {"theirs": "1"})
         assert (found["spec"], found["status"]) == ({"x": 1}, {"robot": {"k": 5}})
@@ -97,18 +96,15 @@ def test_S4_4_a_seed_that_a_crash_interrupts_is_still_given() -> None:
             world.start()
             world.crash_after(steps)
             world.pass_time(5)
-            world.crash()
-            world.start()
-            world.settle()
+            restart(world, kill=True)
             assert (copy(world)["status"], original(world)["status"]) == ({"k": "old"}, {"k": "old"}), steps
 
 
 @pytest.mark.parametrize("value", [[1, 2], "text", 7, False, {"deep": {"er": None}}], ids=str)
 def test_S4_5_a_subtree_may_be_any_value(value: Any) -> None:
     with World(kinds={"goals": {"subtree": "robot"}}) as world:
-        copied(world)
-        world.robot.set_status("a", {"robot": value})
-        world.settle()
+        world.begin("a")
+        world.report("a", {"robot": value})
         assert original(world)["status"] == copy(world)["status"] == {"robot": value}
         restart(world)
         assert len(sent(world)) == 1
@@ -120,14 +116,12 @@ def test_S4_5_a_subtree_that_goes_is_removed_alone_and_the_neighbours_stay(put: 
     with World(kinds={"goals": {"subtree": "robot", "status": subresource}}) as world:
         if put:
             refuse_patches(world)
-        copied(world)
+        world.begin("a")
         world.cloud.set_status("a", {"cloud": {"plan": 1}})
-        world.robot.set_status("a", {"robot": {"k": 1}, "local": 1})
-        world.settle()
+        world.report("a", {"robot": {"k": 1}, "local": 1})
         assert original(world)["status"] == {"cloud": {"plan": 1}, "robot": {"k": 1}}
         world.cloud.set_status("a", {"cloud": {"plan": 2}, "robot": {"k": 1}})
-        world.robot.set_status("a", {"local": 1})
-        world.settle()
+        world.report("a", {"local": 1})
         assert (original(world)["status"], original(world)["spec"]) == ({"cloud": {"plan": 2}}, {"x": 1})
 
 
@@ -139,27 +133,21 @@ def reasons(world: World) -> list[str]:
 @pytest.mark.parametrize("subtree", [None, "robot"], ids=["whole", "subtree"])
 def test_S4_5_a_downstream_status_that_is_no_object_is_reported_and_not_sent(subtree: str | None) -> None:
     with World(kinds={"goals": {"subtree": subtree, "status": False}}) as world:
-        copied(world)
-        world.robot.set_status("a", {"robot": {"k": 1}})
-        world.settle()
-        world.robot.set_status("a", "just text")
-        world.settle()
+        world.begin("a")
+        world.report("a", {"robot": {"k": 1}})
+        world.report("a", "just text")
         assert (reasons(world), world.status()["health"]) == (["StatusNotAnObject"], "attention")
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2})
         assert (copy(world)["spec"], copy(world)["status"]) == ({"x": 2}, "just text")
         assert original(world)["status"] == {"robot": {"k": 1}}
         assert reasons(world) == ["StatusNotAnObject"]
-        world.robot.set_status("a", {"robot": {"k": 3}})
-        world.settle()
+        world.report("a", {"robot": {"k": 3}})
         assert (original(world)["status"], world.status()["health"]) == ({"robot": {"k": 3}}, "healthy")
 
 
 def test_S4_5_an_upstream_status_that_is_no_object_has_no_place_for_a_subtree() -> None:
     with World(kinds={"goals": {"subtree": "robot", "status": False}}) as world:
-        world.cloud.create("a", spec={"x": 1}, status="just text")
-        world.start()
-        world.settle()
+        world.begin("a", status="just text")
         world.robot.set_status("a", {"robot": {"k": 1}})
         world.pass_time(600)
         assert (sent(world), world.status()["health"]) == ([], "attention")
@@ -172,11 +160,10 @@ def test_S4_5_an_upstream_status_that_is_no_object_has_no_place_for_a_subtree() 
 def test_S4_6_without_the_subresource_a_status_is_no_content() -> None:
     """A status in the main resource changes the generation, but is neither drift downstream nor a change upstream."""
     with World(kinds={"goals": {"status": False}}) as world:
-        copied(world)
+        world.begin("a")
         before = len(world.journal.asked("robot", verb="write", kind="goals"))
         for number in range(5):
-            world.robot.set_status("a", {"k": number})
-            world.settle()
+            world.report("a", {"k": number})
         world.cloud.set_status("a", {"by": "somebody"})
         world.settle()
         assert len(world.journal.asked("robot", verb="write", kind="goals")) == before
@@ -188,11 +175,10 @@ def test_S4_6_without_the_subresource_a_status_is_no_content() -> None:
 def test_S4_7_map_knows_content_that_downstreams_schema_has_completed() -> None:
     with scene(goals={"observed_generation": "map"}) as world:
         world.robot.apply(crd(GROUP, observed_generation="map", schema=COMPLETING))
-        copied(world)
+        world.begin("a")
         first = generation(copy(world))
         for number in (2, 3):
-            world.cloud.set("a", spec={"x": number})
-            world.settle()
+            world.edit("a", spec={"x": number})
         assert copy(world)["spec"] == {"x": 3, "speed": "slow"}
         assert [observed(world, g) for g in (first, generation(copy(world)))] == [1, 3]
 
@@ -201,7 +187,7 @@ def test_S4_7_map_knows_content_that_downstreams_schema_has_completed() -> None:
 def test_S4_7_map_corrects_what_was_reported_before_its_own_write_was_answered(stopped: bool) -> None:
     with scene(goals={"observed_generation": "map"}) as world:
         world.robot.apply(crd(GROUP, observed_generation="map", schema=COMPLETING))
-        copied(world)
+        world.begin("a")
         world.inject("robot", Fate.REPLY_LOST, verb="update", part="/goals/a")
         world.cloud.set("a", spec={"x": 2})
         world.pass_time(1)
@@ -216,15 +202,14 @@ def test_S4_7_map_corrects_what_was_reported_before_its_own_write_was_answered(s
 
 def test_S4_7_map_leaves_a_subtree_alone() -> None:
     with scene(goals={"observed_generation": "map", "subtree": "robot"}) as world:
-        copied(world)
-        world.robot.set_status("a", {"robot": {"observedGeneration": 1000}, "observedGeneration": 1})
-        world.settle()
+        world.begin("a")
+        world.report("a", {"robot": {"observedGeneration": 1000}, "observedGeneration": 1})
         assert original(world)["status"] == {"robot": {"observedGeneration": 1000}}
 
 
 def test_S4_7_a_mapped_status_settles() -> None:
     with scene(goals={"observed_generation": "map"}) as world:
-        copied(world)
+        world.begin("a")
         assert observed(world, 1000) == 0
         restart(world)
         world.pass_time(600)
@@ -233,10 +218,9 @@ def test_S4_7_a_mapped_status_settles() -> None:
 
 def test_S4_7_a_copy_that_was_made_anew_counts_its_own_generations() -> None:
     with scene(goals={"observed_generation": "map"}) as world:
-        copied(world)
+        world.begin("a")
         for number in (2, 3):
-            world.cloud.set("a", spec={"x": number})
-            world.settle()
+            world.edit("a", spec={"x": number})
         assert observed(world, 2) == 2
         world.robot.delete("a")
         world.settle()
@@ -250,19 +234,16 @@ def test_S4_7_a_copy_that_was_made_anew_counts_its_own_generations() -> None:
 
 
 def test_S4_8_a_status_removed_upstream_comes_back_with_the_next_change(world: World) -> None:
-    world.robot.set_status("a", {"n": 1})
-    world.settle()
+    world.report("a", {"n": 1})
     world.cloud.set_status("a", None)
     world.pass_time(600)
     assert ("status" in original(world), copy(world)["status"], len(sent(world))) == (False, {"n": 1}, 1)
-    world.robot.set_status("a", {"n": 2})
-    world.settle()
+    world.report("a", {"n": 2})
     assert original(world)["status"] == {"n": 2}
 
 
 def test_S4_8_S9_4_an_audit_that_finds_nothing_lists_versions_and_writes_nothing(world: World) -> None:
-    world.robot.set_status("a", {"n": 1})
-    world.settle()
+    world.report("a", {"n": 1})
     since, before = world.clock.now, changes(world)
     relists = world.status()["kinds"][0]["relists"]
     world.pass_time(2 * DAY)
@@ -277,15 +258,13 @@ def test_S4_8_S9_4_an_audit_that_finds_nothing_lists_versions_and_writes_nothing
 
 @pytest.mark.parametrize("side", ["cloud", "robot"])
 def test_S4_8_S9_4_an_audit_finds_what_the_watch_has_not_shown(world: World, side: str) -> None:
-    world.cloud.create("gone", spec={"x": 1})
-    world.settle()
-    world.stop()
-    here = world.planes[Side(side)]
-    here.set("a", spec={"x": 2})
-    here.delete("gone")
-    here.create("new", spec={"x": 1})
-    skip(world, side, here.server.storage.revision)
-    world.start()
+    world.add("gone")
+    with world.down():
+        here = world.planes[Side(side)]
+        here.set("a", spec={"x": 2})
+        here.delete("gone")
+        here.create("new", spec={"x": 1})
+        skip(world, side, here.server.storage.revision)
     world.pass_time(600)
     assert set(world.robot.objects()) != set(world.cloud.objects()), "nothing has told of it"
     world.pass_time(DAY)
@@ -310,7 +289,7 @@ def skip(world: World, side: str, revision: int) -> None:
 def test_S4_4_a_copy_that_is_made_while_the_last_status_is_acknowledged_gets_it() -> None:
     for seed in range(10):
         with scene(seed) as world:
-            copied(world)
+            world.begin("a")
             world.weather[Side.ROBOT].latency = 2.0
             world.inject("cloud", INTERNAL_ERROR, verb="patch", part="/a/status")
             world.robot.set_status("a", {"phase": "Done"})
@@ -324,7 +303,7 @@ def test_S4_4_a_copy_that_is_made_while_the_last_status_is_acknowledged_gets_it(
 def test_S4_2_for_a_filtered_kind_the_patch_tests_the_robots_label_as_well(source: str, subresource: bool) -> None:
     with scene(goals={"source": source, "status": subresource, "filtered": "true"}) as world:
         _, down = roles(world, source)
-        copied(world, source, labels={ROBOT_LABEL: ROBOT})
+        world.begin("a", source=source, labels={ROBOT_LABEL: ROBOT})
         down.set_status("a", {"phase": "DONE"})
         world.settle()
         (request,) = sent(world, source)
@@ -343,11 +322,10 @@ def test_S4_2_a_status_on_its_way_does_not_land_on_an_object_that_was_given_away
 ) -> None:
     with scene(goals={"source": source, "status": subresource, "filtered": "true"}) as world:
         up, down = roles(world, source)
-        copied(world, source, labels={ROBOT_LABEL: ROBOT})
+        world.begin("a", source=source, labels={ROBOT_LABEL: ROBOT})
         if method == "PUT":
             world.inject(source, FORBIDDEN, verb="patch", part="/goals/", times=math.inf)
-        down.set_status("a", {"phase": "OLD"})
-        world.settle()
+        world.report("a", {"phase": "OLD"}, source=source)
         since, version = world.clock.now, up.objects()["a"]["metadata"]["resourceVersion"]
         world.weather[up.side].latency = 2.0
         down.set_status("a", {"phase": "NEW"})

@@ -11,7 +11,7 @@ from tests.model.answers import FORBIDDEN
 from tests.model.life import AgentSettings
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, copy, original, restart, roles, scene, settle
-from tests.model.statuses import copied, generation, observed, sent
+from tests.model.statuses import generation, observed, sent
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -23,7 +23,7 @@ SHAPES = pytest.mark.parametrize("subresource", [True, False], ids=["subresource
 def test_S4_1_a_changed_status_is_sent_exactly_once(source: str) -> None:
     with scene(goals={"source": source}) as world:
         up, down = roles(world, source)
-        copied(world, source)
+        world.begin("a", source=source)
         down.set_status("a", {"phase": "RUNNING", "steps": [1, 2]})
         world.pass_time(600)
         restart(world)
@@ -32,43 +32,36 @@ def test_S4_1_a_changed_status_is_sent_exactly_once(source: str) -> None:
 
 
 def test_S4_1_only_the_newest_value_is_sent_after_a_cut_and_never_an_older_one(world: World) -> None:
-    world.cut("cloud")
-    world.pass_time(5)
+    world.cut("cloud", seconds=5)
     for number in range(1, 30):
         world.robot.set_status("a", {"n": number})
         world.pass_time(0.5)
     begun = world.clock.now
-    world.mend("cloud")
-    world.settle()
+    world.heal("cloud")
     assert [request.call.body[-1]["value"] for request in sent(world, since=begun)] == [{"n": 29}]
     assert original(world)["status"] == {"n": 29}
 
 
 def test_S4_1_a_status_that_came_back_to_what_upstream_has_is_not_sent(world: World) -> None:
-    world.robot.set_status("a", {"step": 1})
-    world.settle()
-    world.cut("cloud")
-    world.pass_time(5)
+    world.report("a", {"step": 1})
+    world.cut("cloud", seconds=5)
     begun = world.clock.now
     world.robot.set_status("a", {"step": 2})
     world.pass_time(5)
     assert world.status()["outbox"]["depth"] == 1
     world.robot.set_status("a", {"step": 1})
-    world.mend("cloud")
-    world.pass_time(120)
+    world.heal("cloud", seconds=120)
     assert (sent(world, since=begun), world.status()["outbox"]["depth"]) == ([], 0)
 
 
 def test_S4_1_a_status_that_flips_while_it_is_being_sent_ends_as_downstream_has_it(world: World) -> None:
-    world.robot.set_status("a", {"step": 1})
-    world.settle()
+    world.report("a", {"step": 1})
     world.weather[Side.CLOUD].latency = 0.7
     begun = world.clock.now
     world.robot.set_status("a", {"step": 2})
     world.pass_time(0.3)
     assert len(sent(world, since=begun)) == 1
-    world.robot.set_status("a", {"step": 1})
-    world.settle()
+    world.report("a", {"step": 1})
     assert original(world)["status"] == {"step": 1}
     assert len(sent(world, since=begun)) == 2
 
@@ -77,13 +70,12 @@ def test_S4_1_a_status_that_flips_while_it_is_being_sent_ends_as_downstream_has_
 def test_S4_1_a_status_that_is_on_its_way_cannot_land_on_a_re_created_object(source: str) -> None:
     with scene(goals={"source": source}) as world:
         up, down = roles(world, source)
-        copied(world, source)
+        world.begin("a", source=source)
         world.weather[up.side].latency = 2.0
         down.set_status("a", {"phase": "OLD"})
         world.pass_time(1)
         up.delete("a")
-        up.create("a", spec={"x": 2})
-        world.settle()
+        world.add("a", source=source, spec={"x": 2})
         assert "status" not in up.objects()["a"]
         assert [request.status for request in sent(world, source)[:1]] == [422]
 
@@ -94,10 +86,9 @@ def test_S4_2_it_is_a_json_patch_that_first_tests_the_uid_and_asks_for_metadata_
     source: str, subresource: bool
 ) -> None:
     with scene(goals={"source": source, "status": subresource}) as world:
-        up, down = roles(world, source)
-        copied(world, source)
-        down.set_status("a", {"phase": "DONE"})
-        world.settle()
+        up, _ = roles(world, source)
+        world.begin("a", source=source)
+        world.report("a", {"phase": "DONE"}, source=source)
         (request,) = sent(world, source)
         call = request.call
         suffix = "/status" if subresource else ""
@@ -110,7 +101,7 @@ def test_S4_2_it_is_a_json_patch_that_first_tests_the_uid_and_asks_for_metadata_
 
 def test_S4_2_where_patch_is_refused_a_put_of_the_bare_status_is_made_and_remembered() -> None:
     with World() as world:
-        copied(world)
+        world.begin("a")
         _writes_by_put(world)
 
 
@@ -118,12 +109,10 @@ def _writes_by_put(world: World) -> None:
     world.inject("cloud", FORBIDDEN, verb="patch", part="/goals/", times=1000)
     before = original(world)
     for phase in ("ONE", "TWO", None):
-        world.robot.set_status("a", None if phase is None else {"phase": phase})
-        world.settle()
+        world.report("a", None if phase is None else {"phase": phase})
         assert original(world).get("status") == (None if phase is None else {"phase": phase})
-    world.stop()
-    world.robot.set_status("a", {"phase": "THREE"})
-    world.start()
+    with world.down():
+        world.robot.set_status("a", {"phase": "THREE"})
     world.settle()
     assert original(world)["status"] == {"phase": "THREE"}
     assert [request.call.method for request in sent(world)] == ["PATCH", "PUT", "PUT", "PUT", "PUT"]
@@ -152,10 +141,8 @@ def test_S4_3_a_status_from_before_the_first_sync_is_never_replaced_by_nothing(
             up.set_status("empty", before)
             down.create("empty", spec={"x": 0})
             down.set_status("empty", {})
-        world.start()
-        world.settle()
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.begin()
+        world.edit("a", spec={"x": 2}, source=source)
         restart(world)
         assert down.objects()["a"]["status"]["robot"] == before["robot"]
         assert all(obj["status"] == before for obj in up.objects().values())
@@ -170,14 +157,10 @@ def test_S4_3_a_status_that_was_there_and_is_gone_is_removed_upstream(
 ) -> None:
     with World(kinds={"goals": {"source": source, "status": subresource}}) as world:
         up, down = roles(world, source)
-        copied(world, source)
-        down.set_status("a", {"phase": "DONE"})
-        world.settle()
-        if down_meanwhile:
-            world.stop()
-        down.set_status("a", None)
-        if down_meanwhile:
-            world.start()
+        world.begin("a", source=source)
+        world.report("a", {"phase": "DONE"}, source=source)
+        with world.down(down_meanwhile):
+            down.set_status("a", None)
         world.settle()
         assert "status" not in up.objects()["a"]
         assert len(sent(world, source)) == 2
@@ -190,7 +173,7 @@ def test_S4_4_a_created_copy_gets_upstreams_status_once_and_no_seed_follows_late
 ) -> None:
     with scene(goals={"source": source, "status": subresource}) as world:
         up, down = roles(world, source)
-        copied(world, source)
+        world.begin("a", source=source)
         up.set_status("a", {"by": "upstream"})
         world.settle()
         assert "status" not in down.objects()["a"]
@@ -207,13 +190,12 @@ def test_S4_4_a_created_copy_gets_upstreams_status_once_and_no_seed_follows_late
 @pytest.mark.parametrize("text", ["a/b~c", "robot"])
 def test_S4_5_a_change_beside_the_subtree_is_not_sent_and_the_patch_names_the_key(text: str) -> None:
     with scene(goals={"subtree": text}) as world:
-        copied(world)
+        world.begin("a")
         world.cloud.set_status("a", {"other": 1})
         world.robot.set_status("a", {"local": 1})
         world.pass_time(60)
         assert sent(world) == []
-        world.robot.set_status("a", {text: {"n": 1}, "local": 1})
-        world.settle()
+        world.report("a", {text: {"n": 1}, "local": 1})
         world.robot.set_status("a", {text: {"n": 1}, "local": 2})
         world.pass_time(60)
         assert original(world)["status"] == {"other": 1, text: {"n": 1}}
@@ -223,7 +205,7 @@ def test_S4_5_a_change_beside_the_subtree_is_not_sent_and_the_patch_names_the_ke
 
 def test_S4_5_neighbours_that_appear_while_the_status_is_made_survive() -> None:
     with scene(goals={"subtree": "robot"}) as world:
-        copied(world)
+        world.begin("a")
         world.weather[Side.CLOUD].latency = 1.0
         world.robot.set_status("a", {"robot": {"n": 1}})
         world.pass_time(0.5)
@@ -242,11 +224,9 @@ def test_S4_6_status_works_without_the_subresource_on_either_side(
         world.cloud.apply(crd(GROUP, status=cloud_has))
         up.create("a", spec={"x": 1})
         up.set_status("a", {"n": 0})
-        world.start()
-        world.settle()
+        world.begin()
         assert down.objects()["a"]["status"] == {"n": 0}
-        down.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1}, source=source)
         up.set("a", spec={"x": 2})
         down.set("a", spec={"x": 9})
         world.settle()
@@ -263,13 +243,13 @@ def test_S4_6_status_works_without_the_subresource_on_either_side(
 def test_S4_7_it_is_copied_verbatim_by_default_and_what_is_no_integer_always(value: Any) -> None:
     for keywords in ({}, {} if type(value) is int else {"observed_generation": "map"}):
         with scene(goals=keywords) as world:
-            copied(world)
+            world.begin("a")
             assert observed(world, value) == value
 
 
 def test_S4_7_map_reports_the_generation_of_the_content_that_was_observed_and_never_more() -> None:
     with scene(goals={"observed_generation": "map"}) as world:
-        copied(world)
+        world.begin("a")
         first = generation(copy(world))
         for number in range(3):  # drift and its revert: two downstream generations more, none upstream
             world.robot.set("a", spec={"x": 50 + number})
@@ -277,8 +257,7 @@ def test_S4_7_map_reports_the_generation_of_the_content_that_was_observed_and_ne
             world.settle()
         assert generation(copy(world)) > generation(original(world)) == 1
         assert [observed(world, g) for g in (first, drifted, generation(copy(world)), 1000)] == [1, 0, 1, 0]
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2})
         assert [observed(world, g) for g in (first, generation(copy(world)))] == [1, 2]
         restart(world)
         assert observed(world, first) == 1
@@ -289,26 +268,23 @@ def test_S4_7_map_reports_the_generation_of_the_content_that_was_observed_and_ne
 @BOTH
 def test_S4_8_a_status_written_upstream_stands_until_downstream_changes(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
-        copied(world, source)
-        down.set_status("a", {"n": 1})
-        world.settle()
+        up, _ = roles(world, source)
+        world.begin("a", source=source)
+        world.report("a", {"n": 1}, source=source)
         for number in range(10):
             up.set_status("a", {"by": "somebody", "n": number})
             world.pass_time(5)
         restart(world)
         assert (up.objects()["a"]["status"], len(sent(world, source))) == ({"by": "somebody", "n": 9}, 1)
-        down.set_status("a", {"n": 2})
-        world.settle()
+        world.report("a", {"n": 2}, source=source)
         assert (up.objects()["a"]["status"], len(sent(world, source))) == ({"n": 2}, 2)
 
 
 @pytest.mark.fault_29
 def test_S4_8_the_audit_overrules_who_wrote_the_status_upstream_and_keeps_the_neighbours() -> None:
     with scene(goals={"subtree": "robot"}) as world:
-        copied(world)
-        world.robot.set_status("a", {"robot": {"phase": "DONE"}})
-        world.settle()
+        world.begin("a")
+        world.report("a", {"robot": {"phase": "DONE"}})
         world.cloud.set_status("a", {"robot": {"phase": "WRONG"}, "cloud": {"seen": True}})
         world.pass_time(2 * 6 * 3600)
         assert original(world)["status"] == {"robot": {"phase": "DONE"}, "cloud": {"seen": True}}
@@ -324,10 +300,9 @@ def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered_and_not_fough
     }
     with World() as world:
         world.cloud.apply(crd(GROUP, schema=schema))
-        copied(world)
+        world.begin("a")
         for number in (1, 2):
-            world.robot.set_status("a", {"n": number, "unknown": {"pruned": True}})
-            world.settle()
+            world.report("a", {"n": number, "unknown": {"pruned": True}})
             assert original(world)["status"] == {"n": number, "level": "low"}
             world.cloud.set("a", spec={"x": number + 1})
             world.pass_time(60)

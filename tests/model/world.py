@@ -9,6 +9,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from types import TracebackType
@@ -151,6 +152,30 @@ class World:
 
     # Time
 
+    def begin(self, *names: str, source: str = "cloud", **fields: Any) -> None:
+        """Create objects upstream, start the agent, and let it settle."""
+        for name in names:
+            self.planes[Side(source)].create(name, **({"spec": {"x": 1}} | fields))
+        self.start()
+        self.settle()
+
+    def add(self, *names: str, source: str = "cloud", **fields: Any) -> None:
+        """Create objects upstream, and let the agent settle."""
+        for name in names:
+            self.planes[Side(source)].create(name, **({"spec": {"x": 1}} | fields))
+        self.settle()
+
+    def edit(self, name: str, *, source: str = "cloud", **fields: Any) -> None:
+        """Change an object upstream, and let the agent settle."""
+        self.planes[Side(source)].set(name, **fields)
+        self.settle()
+
+    def remove(self, *names: str, source: str = "cloud", **where: str) -> None:
+        """Delete objects upstream, and let the agent settle."""
+        for name in names:
+            self.planes[Side(source)].delete(name, **where)
+        self.settle()
+
     def pass_time(self, seconds: float) -> None:
         """Let the agent go on for so long."""
         self.clock.pass_time(seconds)
@@ -244,6 +269,15 @@ class World:
             self.life.die()
             self._bury()
 
+    @contextmanager
+    def down(self, when: bool = True, *, kill: bool = False) -> Iterator[None]:
+        """What happens inside happens while the agent is stopped, or killed; `when`: or else while it runs."""
+        if when:
+            self.crash() if kill else self.stop()
+        yield
+        if when:
+            self.start()
+
     def lose_database(self) -> None:
         """The state directory is empty when the agent starts next."""
         self.put_back(Disk())
@@ -268,9 +302,16 @@ class World:
 
     # The links
 
-    def cut(self, side: str) -> None:
-        """Connections to a side are refused, and those there are break."""
+    def cut(self, side: str, *, seconds: float = 0.0) -> None:
+        """Connections to a side are refused, and those there are break; for so long up to now."""
         self.weather[Side(side)].cut = True
+        self.signals[Side(side)].ring()
+        if seconds:
+            self.pass_time(seconds)
+
+    def connect(self, side: str) -> None:
+        """A side that was cut can be reached again; whatever else befalls its requests goes on."""
+        self.weather[Side(side)].cut = False
         self.signals[Side(side)].ring()
 
     def silence(self, side: str) -> None:
@@ -281,6 +322,16 @@ class World:
         """The link to a side is as good as new."""
         self.weather[Side(side)].clear()
         self.signals[Side(side)].ring()
+
+    def heal(self, side: str, *, seconds: float | None = None) -> None:
+        """Mend the link to a side, and let the agent go on for so long, or settle."""
+        self.mend(side)
+        self.settle() if seconds is None else self.pass_time(seconds)
+
+    def report(self, name: str, status: Any, *, source: str = "cloud", namespace: str = "") -> None:
+        """Write the status of a copy, as its controller does, and let the agent settle."""
+        self.planes[Side(source).other].set_status(name, status, namespace=namespace)
+        self.settle()
 
     def inject(
         self,
