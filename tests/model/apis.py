@@ -33,6 +33,12 @@ def goals(*fields: str, versions: tuple[str, ...] = ("v1",), **keywords: Any) ->
     return crd(GROUP, source=None, versions=versions, schema=schema, **keywords)
 
 
+def change_crd(world: World, *fields: str, seconds: float, **keywords: Any) -> None:
+    """The cloud's CRD of goals comes to have these text fields, and the agent goes on for so long."""
+    world.cloud.apply(goals(*fields, **keywords))
+    world.pass_time(seconds)
+
+
 def travelling(
     source: str = "cloud", *, spec_source: str = "cloud", fields: tuple[str, ...] = ("x",), robot: str = ROBOT
 ) -> World:

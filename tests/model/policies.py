@@ -42,6 +42,12 @@ def apply_policy(plane: Plane, name: str = "p", *, kind: str = "goals", **spec: 
     put_policy(plane, name, {"resource": {"group": GROUP, "resource": kind}, **spec})
 
 
+def edit_policy(world: World, name: str = "p", *, seconds: float | None = None, **spec: Any) -> None:
+    """Create a policy on the robot, or replace its spec, and let the agent go on for so long, or settle."""
+    apply_policy(world.robot, name, **spec)
+    world.settle() if seconds is None else world.pass_time(seconds)
+
+
 def put_policy(plane: Plane, name: str, spec: Any) -> None:
     """Create a policy, or replace its spec, whatever it is."""
     found = policies(plane).get(name)

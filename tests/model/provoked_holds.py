@@ -8,9 +8,9 @@ from tests.model.answers import INTERNAL_ERROR
 from tests.model.apis import fields_on, goals, serve_apis
 from tests.model.config_maps import data, delete_map, put_map
 from tests.model.plane import GROUP
-from tests.model.policies import apply_policy, put_policy, serve_policies
+from tests.model.policies import apply_policy, edit_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
-from tests.model.scene import refuse_lists
+from tests.model.scene import refuse_lists, restart
 from tests.model.shapes import reshape
 from tests.model.storage import Snapshot
 from tests.model.weather import Rule
@@ -20,9 +20,7 @@ from tests.system.bed import crd
 
 def vanish(world: World) -> Rule:
     """Twelve objects vanish while the cloud answers no list, because of a rule."""
-    for number in range(12):
-        world.cloud.create(f"g{number}", spec={"x": 1}, labels=MINE)
-    world.settle()
+    world.add(*(f"g{number}" for number in range(12)), labels=MINE)
     rule = refuse_lists(world)
     world.inject("cloud", INTERNAL_ERROR, verb="get", part="/customresourcedefinitions/", times=math.inf, seconds=1.0)
     for number in range(12):
@@ -35,8 +33,7 @@ def vanish(world: World) -> Rule:
 def the_cloud_was_replaced_on_purpose(world: World) -> Steps:
     world.cloud.rebuild()
     world.cloud.apply(crd(GROUP))
-    world.cloud.create("a", spec={"x": 1})
-    world.pass_time(120)
+    world.add("a", seconds=120)
     yield
     holds_release(world)
     world.pass_time(60)
@@ -47,8 +44,7 @@ def the_cloud_was_replaced_on_purpose(world: World) -> Steps:
 def restored(world: World) -> Snapshot:
     """The cloud goes back to before an object was created; its state before that."""
     backup = world.cloud.snapshot()
-    world.cloud.create("later", spec={"x": 1})
-    world.settle()
+    world.add("later")
     newer = world.cloud.snapshot()
     world.cloud.restore(backup)
     world.pass_time(90)
@@ -59,19 +55,15 @@ def narrowed(world: World) -> None:
     """A policy selects fewer objects than before."""
     serve_policies(world.robot)
     apply_policy(world.robot)
-    for number in range(12):
-        world.cloud.create(f"g{number}", spec={"x": 1}, labels=MINE)
-    world.settle()
-    apply_policy(world.robot, filter={"selector": {"matchLabels": {"tier": "edge"}}})
-    world.pass_time(60)
+    world.add(*(f"g{number}" for number in range(12)), labels=MINE)
+    edit_policy(world, filter={"selector": {"matchLabels": {"tier": "edge"}}}, seconds=60)
 
 
 @case("SelectionChanged", 12, "undo the edit, and the hold ends", metric=HOLDS)
 def the_selection_was_edited_by_mistake(world: World) -> Steps:
     narrowed(world)
     yield
-    apply_policy(world.robot)
-    world.pass_time(60)
+    edit_policy(world, seconds=60)
 
 
 @case("SelectionChanged", 12, "crsyncer holds release h1 deletes the copies", metric=HOLDS)
@@ -95,8 +87,7 @@ def the_cloud_was_restored_and_there_is_a_newer_backup(world: World) -> Steps:
 def the_cloud_was_restored_and_lacks_an_object_that_is_created_again(world: World) -> Steps:
     restored(world)
     yield
-    world.cloud.create("later", spec={"x": 2})
-    world.pass_time(30)
+    world.add("later", spec={"x": 2}, seconds=30)
     holds_release(world)
     world.settle()
     assert world.robot.objects()["later"]["spec"] == {"x": 2}
@@ -114,8 +105,7 @@ def the_cloud_was_restored_and_lacks_an_object_that_may_go(world: World) -> Step
 @case("Manual", 12, "to allow deletions again: crsyncer holds release h1", metric=HOLDS)
 def an_operator_holds_every_deletion(world: World) -> Steps:
     world.order("hold", resource="goals")
-    world.cloud.delete("a")
-    world.pass_time(30)
+    world.remove("a", seconds=30)
     yield
     holds_release(world)
     world.settle()
@@ -137,9 +127,7 @@ def many_objects_vanish_by_mistake_and_are_created_again(world: World) -> Steps:
     rule = vanish(world)
     yield
     world.weather[Side.CLOUD].rules.remove(rule)
-    for number in range(12):
-        world.cloud.create(f"g{number}", spec={"x": 2})
-    world.pass_time(120)
+    world.add(*(f"g{number}" for number in range(12)), spec={"x": 2}, seconds=120)
 
 
 @case("KindMissing", 12, "which deletes nothing", metric=HOLDS)
@@ -169,18 +157,12 @@ def the_annotation_was_removed(world: World) -> Steps:
 
 @case("MassDeletionDone", 0, "this line ends an hour after it")
 def many_objects_were_deleted_on_purpose(world: World) -> Steps:
-    for number in range(12):
-        world.cloud.create(f"g{number}", spec={"x": 1})
-    world.settle()
-    for number in range(12):
-        world.cloud.delete(f"g{number}")
-    world.settle()
+    world.add(*(f"g{number}" for number in range(12)))
+    world.remove(*(f"g{number}" for number in range(12)))
     assert set(world.robot.objects()) == {"a"}
     [told] = [reason["message"] for reason in world.status()["reasons"]]
     assert told.startswith("12 deletions of goals.lab.example.com carried out on the robot at ")
-    world.crash()
-    world.start()
-    world.settle()
+    restart(world, kill=True)
     yield
     world.pass_time(3600)
 
@@ -192,8 +174,7 @@ def the_crd_was_deleted_with_its_objects(world: World) -> Steps:
     world.pass_time(120)
     yield
     world.cloud.apply(crd(GROUP))
-    world.cloud.create("a", spec={"x": 1})
-    world.pass_time(600)
+    world.add("a", seconds=600)
 
 
 @case("KindMissing", 10, "install the CRD on the side that lacks it", kinds={"goals": {}, "tasks": {}})
@@ -215,8 +196,7 @@ def a_kind_without_objects_was_never_installed_in_the_cloud(world: World) -> Ste
 )
 def a_local_object_has_the_name(world: World) -> Steps:
     world.robot.create("b", spec={"x": 2})
-    world.cloud.create("b", spec={"x": 1}, labels=MINE)
-    world.pass_time(10)
+    world.add("b", labels=MINE, seconds=10)
     yield
     world.robot.delete("b")
     world.pass_time(120)
@@ -252,11 +232,9 @@ def a_step_fails_on_an_object(world: World) -> Steps:
     serve_policies(world.robot)
     reshape(world, down=[{"path": "/spec/x", "cel": "value + 1"}])
     world.settle()
-    world.cloud.set("a", spec={"x": "text"})
-    world.settle()
+    world.edit("a", spec={"x": "text"})
     yield
-    world.cloud.set("a", spec={"x": 2})
-    world.settle()
+    world.edit("a", spec={"x": 2})
     assert world.robot.objects()["a"]["spec"] == {"x": 3}
 
 
@@ -269,13 +247,11 @@ def the_copy_of_a_secret_is_gone_after_a_restart_without_the_cloud(world: World)
     put_map(world.cloud, "a", labels=edge, kind="secrets", password="eA==")
     world.settle()
     world.cut("cloud")
-    world.crash()
-    delete_map(world.robot, "a", kind="secrets")
-    world.start()
+    with world.down(kill=True):
+        delete_map(world.robot, "a", kind="secrets")
     world.pass_time(60)
     yield
-    world.mend("cloud")
-    world.pass_time(90)
+    world.heal("cloud", seconds=90)
     assert data(world.robot, kind="secrets") == {"a": {"password": "eA=="}}
 
 
@@ -283,8 +259,7 @@ def break_crd(world: World) -> None:
     """The cloud's CRD, which the robot's follows, keeps no unknown fields any more."""
     serve_policies(world.robot)
     serve_apis(world.robot)
-    apply_policy(world.robot, api={"source": "cloud"})
-    world.pass_time(10)
+    edit_policy(world, api={"source": "cloud"}, seconds=10)
     world.cloud.apply(goals("x"))
     world.pass_time(10)
 
@@ -309,8 +284,7 @@ def a_crd_that_travels_breaks_something_on_purpose(world: World) -> Steps:
 @case("Duplicate", 12, "delete the one that is not needed", metric=HOLDS)
 def somebody_makes_a_second_copy(world: World) -> Steps:
     serve_policies(world.robot)
-    apply_policy(world.robot)
-    world.settle()
+    edit_policy(world)
     metadata = world.robot.objects()["a"]["metadata"]
     world.robot.create("b", spec={"x": 2}, labels=metadata["labels"], annotations=metadata["annotations"])
     world.settle()
@@ -325,18 +299,15 @@ def an_object_names_no_related_object(world: World) -> Steps:
     maps = {"group": "", "resource": "configmaps"}
     named = {"id": "maps", "origin": "cloud", "resource": maps, "object": {"reference": "/spec/map"}}
     apply_policy(world.robot, related=[named])
-    world.cloud.set("a", spec={"map": 1})
-    world.settle()
+    world.edit("a", spec={"map": 1})
     yield
-    world.cloud.set("a", spec={"map": "m"})
-    world.settle()
+    world.edit("a", spec={"map": "m"})
 
 
 @case(
     "StatusNotAnObject", 12, "correct the controller that writes it", metric=HOLDS, kinds={"goals": {"status": False}}
 )
 def a_controller_writes_a_text_as_status(world: World) -> Steps:
-    world.robot.set_status("a", "just text")
-    world.pass_time(5)
+    world.report("a", "just text", seconds=5)
     yield
     world.robot.set_status("a", {"phase": "DONE"})

@@ -8,7 +8,7 @@ from crsyncer.core.reports.text import rfc3339
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, UNAVAILABLE
 from tests.model.clock import EPOCH
 from tests.model.plane import GROUP, NAMESPACE
-from tests.model.policies import apply_policy, delete_policy, put_policy, serve_policies
+from tests.model.policies import delete_policy, edit_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, MINE, ROBOTS, Steps, case
 from tests.model.shared import crd_of_statuses, mark
 from tests.model.storage import copied
@@ -58,8 +58,7 @@ def the_robot_refuses_the_certificate(world: World) -> Steps:
 
 
 def unauthorized(world: World, side: str) -> Steps:
-    world.cut(side)
-    world.pass_time(5)
+    world.cut(side, seconds=5)
     world.inject(side, UNAUTHORIZED, times=math.inf)
     world.weather[Side(side)].cut = False
     world.pass_time(30)
@@ -96,13 +95,11 @@ def the_robot_has_only_a_newer_version(world: World) -> Steps:
 @case("Forbidden", 12, "grant the account list and watch")
 def the_account_may_not_list_the_kind(world: World) -> Steps:
     world.inject("cloud", FORBIDDEN, part="/goals", times=math.inf)
-    world.cut("cloud")
-    world.pass_time(5)
+    world.cut("cloud", seconds=5)
     world.weather[Side.CLOUD].cut = False
     world.pass_time(60)
     yield
-    world.mend("cloud")
-    world.pass_time(60)
+    world.heal("cloud", seconds=60)
 
 
 @case(
@@ -110,8 +107,7 @@ def the_account_may_not_list_the_kind(world: World) -> Steps:
 )
 def the_robots_schema_refuses_an_object(world: World) -> Steps:
     world.robot.apply(crd(GROUP, schema=LIMITED))
-    world.cloud.create("bad", spec={"x": 11})
-    world.pass_time(30)
+    world.add("bad", spec={"x": 11}, seconds=30)
     yield
     world.robot.apply(crd(GROUP))
     world.order("retry", resource="", name="")
@@ -130,25 +126,22 @@ def the_clock_is_wrong(world: World) -> Steps:
 
 @case("RobotOffline", 10, "is the robot's API server up?", metric=ROBOTS)
 def the_robots_server_is_down(world: World) -> Steps:
-    world.cut("robot")
-    world.pass_time(60)
+    world.cut("robot", seconds=60)
     yield
     world.mend("robot")
 
 
 @case("CloudOffline", 11, "check the network if it should be up", metric=CLOUD)
 def the_link_is_cut(world: World) -> Steps:
-    world.cut("cloud")
-    world.pass_time(60)
+    world.cut("cloud", seconds=60)
     yield
     world.mend("cloud")
 
 
 @case("Starting", 10, "wait a moment", metric=CLOUD)
 def the_agent_has_just_been_started_and_the_cloud_is_slow(world: World) -> Steps:
-    world.stop()
-    world.weather[Side.CLOUD].latency = 3.0
-    world.start()
+    with world.down():
+        world.weather[Side.CLOUD].latency = 3.0
     world.pass_time(1)
     yield
     world.weather[Side.CLOUD].latency = 0.0
@@ -157,10 +150,9 @@ def the_agent_has_just_been_started_and_the_cloud_is_slow(world: World) -> Steps
 
 @case("NotListed", 10, "wait a moment")
 def the_first_list_takes_a_while(world: World) -> Steps:
-    world.stop()
-    world.lose_database()
-    world.inject("cloud", Fate.LOST, verb="list", part="/goals", times=1)
-    world.start()
+    with world.down():
+        world.lose_database()
+        world.inject("cloud", Fate.LOST, verb="list", part="/goals", times=1)
     world.pass_time(20)
     yield
     world.pass_time(240)
@@ -169,43 +161,36 @@ def the_first_list_takes_a_while(world: World) -> Steps:
 @case("NotWatched", 10, "the agent retries")
 def a_proxy_lets_no_watch_through(world: World) -> Steps:
     world.inject("cloud", UNAVAILABLE, verb="watch", part="/goals", times=math.inf)
-    world.cut("cloud")
-    world.pass_time(5)
+    world.cut("cloud", seconds=5)
     world.weather[Side.CLOUD].cut = False
     world.pass_time(40)
     yield
-    world.mend("cloud")
-    world.pass_time(90)
+    world.heal("cloud", seconds=90)
 
 
 @case("Stuck", 10, "crsyncer explain the pending step")
 def a_copy_cannot_be_created(world: World) -> Steps:
     world.inject("robot", INTERNAL_ERROR, verb="create", part="/goals", times=math.inf)
-    world.cloud.create("b", spec={"x": 1}, labels=MINE)
-    world.pass_time(300)
+    world.add("b", labels=MINE, seconds=300)
     yield
     explained = world.order("explain", resource="goals", name="b")
     assert "the copy must be created on the robot" in str(explained)
-    world.mend("robot")
-    world.pass_time(90)
+    world.heal("robot", seconds=90)
 
 
 @case("Stuck", 10, "check that the agent's account may list the kind upstream")
 def a_deletion_cannot_be_verified(world: World) -> Steps:
     world.inject("cloud", INTERNAL_ERROR, verb="discover", part=f"/apis/{GROUP}/v1", times=math.inf)
-    world.cloud.delete("a")
-    world.pass_time(300)
+    world.remove("a", seconds=300)
     yield
-    world.mend("cloud")
-    world.pass_time(120)
+    world.heal("cloud", seconds=120)
 
 
 @case("Stuck", 10, "the finalizer's controller must remove it")
 def a_finalizer_blocks_a_deletion(world: World) -> Steps:
     world.robot.finalize("a", "lab.example.com/wait")
     world.settle()
-    world.cloud.delete("a")
-    world.pass_time(700)
+    world.remove("a", seconds=700)
     yield
     explained = world.order("explain", resource="goals", name="a")
     assert "lab.example.com/wait" in str(explained)
@@ -216,8 +201,7 @@ def a_finalizer_blocks_a_deletion(world: World) -> Steps:
 @case("StatusNotReturned", 10, "crsyncer fleet crds prints its CRD")
 def the_cloud_takes_no_robot_object_status(world: World) -> Steps:
     mark(world)
-    world.robot.set_status("a", {"n": 1})
-    world.pass_time(30)
+    world.report("a", {"n": 1}, seconds=30)
     yield
     world.cloud.apply(crd_of_statuses())
     world.order("retry", resource="goals.lab.example.com", name="a")
@@ -227,12 +211,10 @@ def the_cloud_takes_no_robot_object_status(world: World) -> Steps:
 @case("DeletionOverdue", 10, "its finalizer's controller must remove it")
 def a_finalizer_outlasts_the_grace_period(world: World) -> Steps:
     serve_policies(world.robot)
-    apply_policy(world.robot, deletion={"mode": "blocking", "gracePeriod": "10m"})
-    world.settle()
+    edit_policy(world, deletion={"mode": "blocking", "gracePeriod": "10m"})
     world.robot.finalize("a", "lab.example.com/wait")
     world.settle()
-    world.cloud.delete("a")
-    world.pass_time(700)
+    world.remove("a", seconds=700)
     yield
     explained = world.order("explain", resource="goals", name="a")
     assert "lab.example.com/wait" in str(explained)
@@ -246,17 +228,14 @@ def a_list_fails(world: World) -> Steps:
     world.cloud.restart()
     world.pass_time(300)
     yield
-    world.mend("cloud")
-    world.pass_time(120)
+    world.heal("cloud", seconds=120)
 
 
 @case("Backlog", 10, "crsyncer pending list shows the server's answer", metric="crsyncer_outbox_oldest_seconds")
 def the_cloud_answers_errors_to_statuses(world: World) -> Steps:
     world.inject("cloud", INTERNAL_ERROR, verb="patch", part="/goals", times=math.inf)
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.pass_time(300)
+    world.report("a", {"phase": "DONE"}, seconds=300)
     yield
     [waiting] = world.order("pending")["pending"]
     assert waiting["error"] == "storm"
-    world.mend("cloud")
-    world.pass_time(90)
+    world.heal("cloud", seconds=90)

@@ -88,15 +88,14 @@ def roles(world: World, source: str) -> tuple[Plane, Plane]:
     return (world.cloud, world.robot) if source == "cloud" else (world.robot, world.cloud)
 
 
-def row(world: World, plural: str = "goals") -> dict[str, Any] | None:
-    """A kind's row in `status`; None when it has none."""
-    return next((k for k in world.status()["kinds"] if k["resource"].startswith(f"{plural}.")), None)
+def row(world: World, plural: str = "goals") -> dict[str, Any]:
+    """A kind's row in `status`; {} when it has none."""
+    return next((k for k in world.status()["kinds"] if k["resource"].startswith(f"{plural}.")), {})
 
 
 def state(world: World, plural: str = "goals") -> str:
     """What `status` calls a kind's state; "" where it has no row."""
-    found = row(world, plural)
-    return "" if found is None else str(found["state"])
+    return str(row(world, plural).get("state", ""))
 
 
 def redefine(world: World, *names: str) -> None:

@@ -109,8 +109,7 @@ def test_C1_4_a_kind_that_the_robot_does_not_serve_is_missing_until_its_crd_is_t
         assert policy_rows(world) == {"p": ("active", None)}
         for plane in (world.cloud, world.robot):
             plane.apply(crd("lab.example.com", plural="tasks", source=None))
-        world.cloud.create("a", kind="tasks", labels=LABELS, spec={"x": 1})
-        world.pass_time(5)
+        world.add("a", kind="tasks", labels=LABELS, seconds=5)
         assert state(world, "tasks.lab.example.com")[0] == "syncing"
         assert world.robot.objects("tasks")["a"]["spec"] == {"x": 1}
         delete_policy(world.robot)

@@ -18,6 +18,7 @@ from tests.model.policies import (
     apply_policy,
     delete_policy,
     drop_policies,
+    edit_policy,
     on_robot,
     policy_rows,
     put_policy,
@@ -40,7 +41,7 @@ def test_C1_1_without_the_crd_no_request_is_about_policies() -> None:
         world.pass_time(3600)
         assert world.journal.asked(part=SYNC_POLICIES.group) == []
         assert world.status()["policies"] == []
-        assert (row(world) or {})["policy"] is None
+        assert row(world)["policy"] is None
 
 
 def test_C1_1_a_change_of_a_policy_takes_effect_within_2_s_and_restarts_only_its_kind() -> None:
@@ -52,11 +53,10 @@ def test_C1_1_a_change_of_a_policy_takes_effect_within_2_s_and_restarts_only_its
         world.begin()
         assert on_robot(world) == {"edge", "other"}
         begun = world.clock.now
-        apply_policy(world.robot, "goals", filter=EDGE)
-        world.pass_time(2)
+        edit_policy(world, "goals", filter=EDGE, seconds=2)
         watches = world.journal.asked(verb="watch", kind="goals", since=begun)
         assert {(watch.side, watch.query["labelSelector"]) for watch in watches} == {(s, "tier=edge") for s in Side}
-        assert (row(world) or {})["selector"] == "tier=edge"
+        assert row(world)["selector"] == "tier=edge"
         assert world.journal.asked(kind="tasks", since=begun) == []
         assert world.troubles == []
 
@@ -66,8 +66,7 @@ def test_C1_1_after_twenty_edits_one_watch_a_side_is_open() -> None:
         serve_policies(world.robot)
         world.start()
         for number in range(20):
-            apply_policy(world.robot, filter={"selector": {"matchLabels": {"n": str(number)}}})
-            world.pass_time(2)
+            edit_policy(world, filter={"selector": {"matchLabels": {"n": str(number)}}}, seconds=2)
         world.settle()
         life = world.life
         assert life is not None
@@ -84,8 +83,7 @@ def test_C1_1_an_edit_that_changes_nothing_restarts_nothing() -> None:
     with with_policy(specSource="cloud") as world:
         world.begin()
         begun = world.clock.now
-        apply_policy(world.robot, specSource="cloud", subtree=None)
-        world.pass_time(10)
+        edit_policy(world, specSource="cloud", subtree=None, seconds=10)
         assert world.journal.asked(kind="goals", since=begun) == []
 
 
@@ -96,13 +94,12 @@ def test_C1_1_no_kind_starts_by_its_annotations_before_the_policies_are_known(fa
         two_tiers(world)
         world.robot.create("by-hand", spec={"x": 2})
         world.inject("robot", fate, part=f"/{PLURAL}", times=math.inf, seconds=300)
-        world.start()
-        world.pass_time(200)
+        world.begin(seconds=200)
         assert world.journal.asked(kind="goals") == []
         assert world.journal.asked(kind="aims") == []
         expected = "forbidden" if fate is FORBIDDEN else "waiting"
         assert (state(world), state(world, "aims")) == (expected, expected)
-        assert "the robot's SyncPolicies" in (row(world) or {})["message"]
+        assert "the robot's SyncPolicies" in row(world)["message"]
         assert world.status()["health"] == ("attention" if fate is FORBIDDEN else "degraded")
         world.pass_time(200)
         world.settle()
@@ -136,9 +133,8 @@ def test_C1_1_a_kind_that_runs_is_not_disturbed_by_the_crd_that_appears_but_a_ne
         world.settle()
         assert (state(world), state(world, "tasks")) == ("syncing", "syncing")
         assert world.journal.asked(verb="watch", kind="goals", since=begun) == []
-        apply_policy(world.robot, filter=EDGE)
-        world.pass_time(2)
-        assert ((row(world) or {})["selector"], on_robot(world)) == ("tier=edge", {"a"})
+        edit_policy(world, filter=EDGE, seconds=2)
+        assert (row(world)["selector"], on_robot(world)) == ("tier=edge", {"a"})
 
 
 def test_C1_1_when_the_crd_goes_the_annotations_count_again_and_kinds_without_stop() -> None:
@@ -152,14 +148,13 @@ def test_C1_1_when_the_crd_goes_the_annotations_count_again_and_kinds_without_st
         drop_policies(world)
         world.settle()
         assert (on_robot(world), on_robot(world, "tasks")) == ({"edge", "other"}, {"t"})
-        assert row(world, "tasks") is None
+        assert row(world, "tasks") == {}
         assert world.status()["policies"] == []
         begun = world.clock.now
         world.pass_time(3600)
         assert world.journal.asked(part=SYNC_POLICIES.group, since=begun) == []
         serve_policies(world.robot)
-        apply_policy(world.robot, "tasks", kind="tasks", specSource="cloud")
-        world.settle()
+        edit_policy(world, "tasks", kind="tasks", specSource="cloud")
         assert state(world, "tasks") == "syncing"
         assert world.troubles == []
 
@@ -169,14 +164,12 @@ def test_C1_2_two_policies_stop_the_kind_until_one_is_gone() -> None:
         serve_policies(world.robot)
         apply_policy(world.robot, "one")
         world.begin("a")
-        apply_policy(world.robot, "two")
-        world.pass_time(2)
+        edit_policy(world, "two", seconds=2)
         world.cloud.set("a", spec={"x": 2})
-        world.cloud.create("t", kind="tasks", spec={"x": 1})
-        world.pass_time(60)
+        world.add("t", kind="tasks", seconds=60)
         said = "the SyncPolicies one and two are for the same kind; allowed: one"
         assert policy_rows(world) == {"one": ("misconfigured", said), "two": ("misconfigured", said)}
-        assert (state(world), (row(world) or {})["message"]) == ("misconfigured", said)
+        assert (state(world), row(world)["message"]) == ("misconfigured", said)
         assert (copy(world)["spec"], on_robot(world, "tasks")) == ({"x": 1}, {"t"})
         [reason] = world.status()["reasons"]
         assert (reason["code"], said in reason["message"]) == ("Misconfigured", True)
@@ -187,10 +180,8 @@ def test_C1_2_two_policies_stop_the_kind_until_one_is_gone() -> None:
 
 def test_C1_2_a_field_and_an_annotation_that_differ_stop_the_kind_and_both_are_named() -> None:
     with with_policy(kinds={"goals": {"filtered": "true"}}, filter={"byRobotName": False}) as world:
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.start()
-        world.pass_time(600)
-        message = (row(world) or {})["message"]
+        world.begin("a", labels={ROBOT_LABEL: ROBOT}, seconds=600)
+        message = row(world)["message"]
         assert state(world) == "misconfigured"
         assert "spec.filter.byRobotName of SyncPolicy p is false" in message
         assert f'{FILTER} is "true"' in message
@@ -228,8 +219,7 @@ def test_C1_3_a_wrong_policy_stops_its_kind_alone_with_one_line_and_copies_stay(
         stopped_at = world.clock.now
         world.cloud.set("a", spec={"x": 2})
         world.cloud.delete("a")
-        world.cloud.create("t", kind="tasks", spec={"x": 1})
-        world.pass_time(300)
+        world.add("t", kind="tasks", seconds=300)
         [(policy_state, message)] = policy_rows(world).values()
         assert policy_state == "misconfigured"
         assert message
@@ -242,9 +232,8 @@ def test_C1_3_a_wrong_policy_stops_its_kind_alone_with_one_line_and_copies_stay(
             assert (state(world), state(world, "tasks")) == ("misconfigured", "syncing")
             assert world.journal.asked(kind="goals", since=stopped_at) == []
             assert copy(world)["spec"] == {"x": 1}
-            assert message in (row(world) or {})["message"]
-        apply_policy(world.robot)
-        world.settle()
+            assert message in row(world)["message"]
+        edit_policy(world)
         assert (state(world), on_robot(world)) == ("syncing", set())
         assert (world.status()["health"], world.troubles) == ("healthy", [])
 
@@ -253,37 +242,32 @@ def test_C1_3_a_policy_alone_has_an_unannotated_kind_synced_and_keeps_orphans() 
     with World(kinds=UNANNOTATED) as world:
         serve_policies(world.robot)
         world.robot.create("by-hand", spec={"x": 0})
-        world.start()
-        world.pass_time(60)
-        assert row(world) is None
+        world.begin(seconds=60)
+        assert row(world) == {}
         apply_policy(world.robot, specSource="cloud", subtree="robot")
-        world.cloud.create("a", spec={"x": 1})
-        world.pass_time(2)
-        found = row(world) or {}
+        world.add("a", seconds=2)
+        found = row(world)
         assert (found["specSource"], found["policy"], found["statusSubtree"]) == ("cloud", "p", "robot")
         world.report("a", {"robot": {"at": "dock"}, "local": 1})
         assert original(world)["status"] == {"robot": {"at": "dock"}}
         assert on_robot(world) == {"by-hand", "a"}
         delete_policy(world.robot)
         world.pass_time(2)
-        assert (row(world), on_robot(world)) == (None, {"by-hand", "a"})
-        apply_policy(world.robot, specSource="cloud", orphans="delete")
-        world.settle()
+        assert (row(world), on_robot(world)) == ({}, {"by-hand", "a"})
+        edit_policy(world, specSource="cloud", orphans="delete")
         assert on_robot(world) == {"a"}
 
 
 def test_C1_3_a_policy_without_a_source_names_both_places() -> None:
     with with_policy(kinds=UNANNOTATED) as world:
-        world.start()
-        world.pass_time(60)
-        message = (row(world) or {})["message"]
+        world.begin(seconds=60)
+        message = row(world)["message"]
         assert message == f"neither spec.specSource of SyncPolicy p nor the annotation {SPEC_SOURCE} is set"
 
 
 def test_C1_4_a_policy_without_a_filter_waits_for_the_crd_of_its_kind() -> None:
     with with_policy(kind="tasks", specSource="cloud") as world:
-        world.start()
-        world.pass_time(60)
+        world.begin(seconds=60)
         [(policy_state, message)] = policy_rows(world).values()
         assert (policy_state, "has no CRD, and spec.filter" in str(message)) == ("misconfigured", True)
         assert [reason["code"] for reason in world.status()["reasons"]] == ["Misconfigured"]
@@ -302,7 +286,8 @@ def test_S2_1_C1_3_only_what_the_selector_selects_is_synced_on_both_sides() -> N
         for name, labels in (("in", {"zone": "a"}), ("out", {"zone": "c"}), ("none", {})):
             world.cloud.create(name, spec={"x": 1}, labels=mine | labels)
         world.cloud.create("other", spec={"x": 1}, labels={ROBOT_LABEL: "robot-2", "zone": "a"})
-        world.begin("local", source="robot", labels={"zone": "a"})
+        world.robot.create("local", spec={"x": 1}, labels={"zone": "a"})
+        world.begin()
         assert on_robot(world) == {"in", "local"}
         asked = world.journal.asked(kind="goals")
         sent = [each.call.query for each in asked if each.verb in ("list", "watch")]

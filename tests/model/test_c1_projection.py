@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.ports import Reply
-from tests.model.policies import apply_policy
+from tests.model.policies import edit_policy
 from tests.model.projected import JOB_KIND, JOBS, PROJECTION, TASKS, tasks
 from tests.model.scene import holds, names, release, restart
 
@@ -16,8 +16,7 @@ def numbered(count: int) -> list[str]:
 def test_C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go() -> None:
     with tasks("cloud", *numbered(3)) as world:
         world.cloud.create("new", kind=JOB_KIND, spec={"x": 1})
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
+        edit_policy(world, projection=JOBS, seconds=60)
         assert set(world.robot.objects()) == {"new"}
         assert len(world.cloud.objects(TASKS)) == 3
         assert holds(world) == []
@@ -26,16 +25,13 @@ def test_C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go() -> None:
 
 def test_C1_7_C7_many_are_held_and_the_kind_is_not_missing() -> None:
     with tasks("cloud", *numbered(12)) as world:
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(120)
+        edit_policy(world, projection=JOBS, seconds=120)
         assert names(world.robot) == {"a 12"}
         assert holds(world) == [("SelectionChanged", 12)]
-        apply_policy(world.robot, projection=PROJECTION)
-        world.pass_time(60)
+        edit_policy(world, projection=PROJECTION, seconds=60)
         assert holds(world) == []
         assert names(world.robot) == {"a 12"}
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
+        edit_policy(world, projection=JOBS, seconds=60)
         release(world)
         world.pass_time(60)
         assert names(world.robot) == set()
@@ -44,12 +40,10 @@ def test_C1_7_C7_many_are_held_and_the_kind_is_not_missing() -> None:
 
 def test_C1_7_C7_a_projection_to_what_the_cloud_does_not_serve_deletes_nothing() -> None:
     with tasks("cloud", *numbered(12)) as world:
-        apply_policy(world.robot, projection=JOBS | {"resource": "typos", "scope": "Namespaced"})
-        world.pass_time(120)
+        edit_policy(world, projection=JOBS | {"resource": "typos", "scope": "Namespaced"}, seconds=120)
         assert names(world.robot) == {"a 12"}
         assert "KindMissing" not in [reason for reason, _ in holds(world)]
-        apply_policy(world.robot, projection=PROJECTION)
-        world.pass_time(120)
+        edit_policy(world, projection=PROJECTION, seconds=120)
         assert holds(world) == []
         assert world.status()["health"] == "healthy"
 
@@ -58,8 +52,7 @@ def test_C1_7_C7_other_objects_of_the_same_names_replace_no_more_copies_than_few
     with tasks("cloud", *numbered(12)) as world:
         for number in range(12):
             world.cloud.create(f"a{number}", kind=JOB_KIND, spec={"x": -1})
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
+        edit_policy(world, projection=JOBS, seconds=60)
         assert holds(world) == [("SelectionChanged", 12)]
         assert not [write for write in world.writes if write.verb == "delete"]
         release(world)
@@ -73,8 +66,7 @@ def test_C1_7_C7_copies_in_the_cloud_go_from_where_they_were(count: int) -> None
         marks = world.cloud.objects(TASKS)["a0"]["metadata"]
         annotations = {**marks["annotations"], "crsyncer.cloudrobotics.com/robot": "robot-2"}
         world.cloud.create("theirs", kind=TASKS, spec={}, labels=marks["labels"], annotations=annotations)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
+        edit_policy(world, projection=JOBS, seconds=60)
         assert len(world.cloud.objects(JOB_KIND)) == count
         if count > 5:
             assert holds(world) == [("SelectionChanged", count)]
@@ -90,10 +82,8 @@ def test_C1_7_C7_copies_in_the_cloud_go_from_where_they_were(count: int) -> None
 
 def test_C1_7_C7_undoing_it_keeps_the_copies_where_they_were_and_removes_the_new_ones() -> None:
     with tasks("robot", *numbered(12)) as world:
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
-        apply_policy(world.robot, projection=PROJECTION)
-        world.pass_time(120)
+        edit_policy(world, projection=JOBS, seconds=60)
+        edit_policy(world, projection=PROJECTION, seconds=120)
         assert holds(world) == []
         assert names(world.cloud, TASKS) == {"a 12"}
         assert names(world.cloud, JOB_KIND) == set()
@@ -102,8 +92,7 @@ def test_C1_7_C7_undoing_it_keeps_the_copies_where_they_were_and_removes_the_new
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.3, 0.6, 1.0, 2.0, 4.0])
 def test_C1_7_C7_copies_in_the_cloud_go_although_the_agent_is_killed(moment: float) -> None:
     with tasks("robot", *numbered(4)) as world:
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(moment)
+        edit_policy(world, projection=JOBS, seconds=moment)
         restart(world, kill=True, seconds=90)
         assert names(world.cloud, TASKS) == set()
         assert names(world.cloud, JOB_KIND) == {"a 4"}
@@ -112,8 +101,7 @@ def test_C1_7_C7_copies_in_the_cloud_go_although_the_agent_is_killed(moment: flo
 def test_C1_7_C7_copies_in_the_cloud_go_although_it_was_away_at_the_edit() -> None:
     with tasks("robot", *numbered(4)) as world:
         world.cut("cloud", seconds=30)
-        apply_policy(world.robot, projection=JOBS | {"scope": "Namespaced"})
-        world.pass_time(30)
+        edit_policy(world, projection=JOBS | {"scope": "Namespaced"}, seconds=30)
         restart(world, kill=True, seconds=30)
         world.heal("cloud", seconds=120)
         assert names(world.cloud, TASKS) == set()
@@ -125,7 +113,6 @@ def test_C1_7_C7_a_final_status_that_waits_for_the_robot_outlives_the_edit() -> 
         world.inject("robot", Reply(503, {}), verb="patch", part="/goals/", times=1000, seconds=30)
         world.cloud.set_status("a0", {"done": 1}, kind=TASKS)
         world.pass_time(5)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(120)
+        edit_policy(world, projection=JOBS, seconds=120)
         assert world.robot.objects()["a0"]["status"] == {"done": 1}
         assert names(world.cloud, TASKS) == set()

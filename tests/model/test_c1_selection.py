@@ -13,7 +13,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, UNAVAILABLE
 from tests.model.config_maps import maps, put_map
 from tests.model.plane import Plane
-from tests.model.policies import apply_policy, with_policy
+from tests.model.policies import apply_policy, edit_policy, with_policy
 from tests.model.scene import SOURCES, holds, names, release, restart, roles
 from tests.model.weather import Rule
 from tests.model.world import World
@@ -44,8 +44,7 @@ def kind(source: str, *, few: int, selected: int = 2, **spec: Any) -> Iterator[W
 def test_C1_7_few_copies_that_are_not_selected_any_more_go_at_once(source: str, edit: str) -> None:
     with kind(source, few=3) as world:
         up, down = roles(world, source)
-        apply_policy(world.robot, **EDITS[edit])
-        world.pass_time(30)
+        edit_policy(world, **EDITS[edit], seconds=30)
         assert names(down) == {"on 2"}
         assert names(up) == {"on 2", "off 3"}
         assert holds(world) == []
@@ -59,15 +58,13 @@ def test_C1_7_few_copies_that_are_not_selected_any_more_go_at_once(source: str, 
 @FILTERS
 def test_C1_7_many_are_held_until_somebody_releases_them(source: str, edit: str) -> None:
     with kind(source, few=12) as world:
-        up, down = roles(world, source)
-        apply_policy(world.robot, **EDITS[edit])
-        world.pass_time(120)
+        _, down = roles(world, source)
+        edit_policy(world, **EDITS[edit], seconds=120)
         assert names(down) == {"on 2", "off 12"}
         assert holds(world) == [("SelectionChanged", 12)]
         assert world.status()["health"] == "attention"
         assert [each["code"] for each in world.status()["reasons"]] == ["SelectionChanged"]
-        up.create("on9", spec={"x": 9}, labels={"tier": "edge", **MINE})
-        world.pass_time(10)
+        world.add("on9", source=source, spec={"x": 9}, labels={"tier": "edge", **MINE}, seconds=10)
         assert names(down) == {"on 3", "off 12"}
         release(world)
         world.pass_time(30)
@@ -81,17 +78,14 @@ def test_C1_7_many_are_held_until_somebody_releases_them(source: str, edit: str)
 def test_C1_7_undoing_the_edit_ends_the_hold_and_what_was_held_is_followed_again(source: str, edit: str) -> None:
     with kind(source, few=12) as world:
         up, down = roles(world, source)
-        apply_policy(world.robot, **EDITS[edit])
-        world.pass_time(60)
+        edit_policy(world, **EDITS[edit], seconds=60)
         up.set("off3", spec={"x": 77})
-        apply_policy(world.robot)
-        world.pass_time(60)
+        edit_policy(world, seconds=60)
         assert holds(world) == []
         assert names(down) == {"on 2", "off 12"}
         assert down.objects()["off3"]["spec"] == {"x": 77}
         assert not [write for write in world.writes if write.verb == "delete"]
-        up.delete("off4")
-        world.pass_time(30)
+        world.remove("off4", source=source, seconds=30)
         assert "off4" not in down.objects()
 
 
@@ -118,8 +112,7 @@ def test_C1_7_nothing_is_deleted_before_both_sides_have_been_listed(source: str,
         up, down = roles(world, source)
         side = (up if away == "upstream" else down).side
         world.cut(side, seconds=5)
-        apply_policy(world.robot, **EDITS["selector"])
-        world.pass_time(300)
+        edit_policy(world, **EDITS["selector"], seconds=300)
         assert names(down) == {"on 2", "off 3"}
         world.heal(side, seconds=120)
         assert names(down) == {"on 2"}
@@ -130,8 +123,7 @@ def test_C1_7_nothing_is_deleted_before_the_copies_have_been_counted(source: str
     with kind(source, few=12) as world:
         _, down = roles(world, source)
         world.weather[down.side].latency = 5.0  # upstream is listed long before downstream
-        apply_policy(world.robot, **EDITS["selector"])
-        world.pass_time(120)
+        edit_policy(world, **EDITS["selector"], seconds=120)
         assert names(down) == {"on 2", "off 12"}
         assert holds(world) == [("SelectionChanged", 12)]
 
@@ -141,8 +133,7 @@ def test_C1_7_nothing_is_deleted_before_the_copies_have_been_counted(source: str
 def test_C1_7_it_survives_a_crash_at_any_moment(source: str, moment: float) -> None:
     with kind(source, few=4) as world:
         _, down = roles(world, source)
-        apply_policy(world.robot, **EDITS["byRobotName"])
-        world.pass_time(moment)
+        edit_policy(world, **EDITS["byRobotName"], seconds=moment)
         restart(world, kill=True, seconds=90)
         assert names(down) == {"on 2"}
         assert holds(world) == []
@@ -152,8 +143,7 @@ def test_C1_7_it_survives_a_crash_at_any_moment(source: str, moment: float) -> N
 def test_C1_7_a_hold_and_its_release_survive_a_crash(source: str) -> None:
     with kind(source, few=12) as world:
         _, down = roles(world, source)
-        apply_policy(world.robot, **EDITS["byRobotName"])
-        world.pass_time(30)
+        edit_policy(world, **EDITS["byRobotName"], seconds=30)
         (before,) = world.status()["holds"]
         restart(world, kill=True, seconds=60)
         (after,) = world.status()["holds"]
@@ -173,8 +163,7 @@ def test_C1_7_a_copy_that_its_own_finalizer_keeps_goes_later_and_is_not_asked_fo
         _, down = roles(world, source)
         down.finalize("off0", "example.com/mine")
         world.settle()
-        apply_policy(world.robot, **EDITS["selector"])
-        world.pass_time(600)
+        edit_policy(world, **EDITS["selector"], seconds=600)
         assert set(down.objects()) == {"on0", "on1", "off0"}
         assert len([write for write in world.writes if write.verb == "delete" and write.name == "off0"]) == 1
         assert world.status()["kinds"][0]["objects"][down.side] == 3
@@ -192,11 +181,9 @@ def test_C1_7_C2_3_few_copies_go_also_where_their_deletion_is_under_way_as_namin
     with kind(source, few=3) as world:
         _, down = roles(world, source)
         world.inject(str(down.side), UNAVAILABLE, verb="delete", times=math.inf, seconds=20)
-        apply_policy(world.robot, **EDITS[edit])
-        world.pass_time(10)
+        edit_policy(world, **EDITS[edit], seconds=10)
         assert names(down) == {"on 2", "off 3"}
-        apply_policy(world.robot, **EDITS[edit], naming={"name": "{name}-{hash}"})
-        world.pass_time(120)
+        edit_policy(world, **EDITS[edit], naming={"name": "{name}-{hash}"}, seconds=120)
         assert (names(down), holds(world)) == ({"on 2"}, [])
 
 
@@ -208,8 +195,7 @@ def test_C1_7_S8_3_what_a_restored_cluster_has_again_is_not_left_behind(source: 
         _, down = roles(world, source)
         world.pass_time(60)
         backup = down.snapshot()
-        apply_policy(world.robot, **EDITS[edit])
-        world.pass_time(60)
+        edit_policy(world, **EDITS[edit], seconds=60)
         release(world)
         world.pass_time(60)
         assert names(down) == {"on 2"}
@@ -227,8 +213,7 @@ def test_C1_7_an_original_that_is_selected_again_keeps_its_copy(source: str) -> 
     with kind(source, few=12) as world:
         up, down = roles(world, source)
         uid = down.objects()["off0"]["metadata"]["uid"]
-        apply_policy(world.robot, **EDITS["selector"])
-        world.pass_time(30)
+        edit_policy(world, **EDITS["selector"], seconds=30)
         up.label("off0", tier="edge")
         world.pass_time(30)
         assert holds(world) == [("SelectionChanged", 11)]
@@ -268,8 +253,7 @@ def test_C1_7_a_hold_stays_while_anything_is_left_behind_however_few(source: str
 def test_C1_7_the_hold_ends_once_nothing_is_left_behind(source: str) -> None:
     with kind(source, few=6, selected=1) as world:
         up, _ = roles(world, source)
-        apply_policy(world.robot, **EDITS["selector"])
-        world.pass_time(30)
+        edit_policy(world, **EDITS["selector"], seconds=30)
         assert holds(world) == [("SelectionChanged", 6)]
         for number in range(6):
             up.label(f"off{number}", tier="edge")
@@ -286,8 +270,7 @@ def test_C1_7_what_belongs_to_another_robot_or_to_nobody_stays() -> None:
             "theirs", spec={}, labels=marks["labels"], annotations={**marks["annotations"], robot: "robot-2"}
         )
         world.add("nobodys", spec={})
-        apply_policy(world.robot, **EDITS["selector"])
-        world.pass_time(60)
+        edit_policy(world, **EDITS["selector"], seconds=60)
         assert set(world.cloud.objects()) == {"on0", "on1", "theirs", "nobodys"}
 
 
@@ -298,8 +281,7 @@ def test_C1_7_where_the_cloud_lists_nothing_else_the_store_tells_the_copies() ->
             return call.verb == "list" and "upstream-cluster" in dict(call.query).get("labelSelector", "")
 
         world.weather[world.cloud.side].rules.append(Rule(asks_for_marks, FORBIDDEN, 10_000))
-        apply_policy(world.robot, **EDITS["byRobotName"])
-        world.pass_time(120)
+        edit_policy(world, **EDITS["byRobotName"], seconds=120)
         assert names(world.cloud) == {"on 2"}
 
 
@@ -310,8 +292,7 @@ def test_C1_7_where_the_cloud_lists_nothing_else_the_store_tells_the_copies() ->
 def test_C1_7_C6_3_originals_that_are_not_selected_any_more_lose_the_finalizer(edit: str) -> None:
     with kind("cloud", few=3, deletion={"mode": "blocking"}) as world:
         assert all(found["metadata"]["finalizers"] for found in world.cloud.objects().values())
-        apply_policy(world.robot, **EDITS[edit], deletion={"mode": "blocking"})
-        world.pass_time(60)
+        edit_policy(world, **EDITS[edit], deletion={"mode": "blocking"}, seconds=60)
         assert names(world.robot) == {"on 2"}
         kept = {name for name, found in world.cloud.objects().items() if found["metadata"].get("finalizers")}
         assert kept == {"on0", "on1"}
@@ -335,8 +316,7 @@ def test_C1_7_C5_4_related_copies_go_with_the_copies_and_not_before(source: str)
             up.create(f"off{number}", spec={"map": f"m{number}"})
         world.begin()
         assert copies(down) == 8
-        apply_policy(world.robot, related=[entry], **EDITS["selector"])
-        world.pass_time(120)
+        edit_policy(world, related=[entry], **EDITS["selector"], seconds=120)
         assert holds(world) == [("SelectionChanged", 8)]
         assert copies(down) == 8
         release(world)

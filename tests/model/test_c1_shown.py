@@ -16,6 +16,7 @@ from tests.model.policies import (
     PLURAL,
     apply_policy,
     delete_policy,
+    edit_policy,
     on_robot,
     policies,
     policy_rows,
@@ -45,17 +46,14 @@ def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_
         restart(world, kill=True)
         world.pass_time(3600)
         assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 1
-        apply_policy(world.robot, conflict="x")
-        world.settle()
+        edit_policy(world, conflict="x")
         said = 'spec.conflict is "x"; allowed: upstream, keepLocal'
         assert ready(world.robot) == ("False", "Misconfigured", said)
-        apply_policy(world.robot, conflict="x", subtree="y")
-        world.settle()
+        edit_policy(world, conflict="x", subtree="y")
         world.robot.annotate_kind({ORPHANS: "maybe"})
         world.settle()
         assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 2
-        apply_policy(world.robot)
-        world.settle()
+        edit_policy(world)
         assert ready(world.robot)[2].startswith(ORPHANS)
         world.robot.annotate_kind({ORPHANS: None})
         world.settle()
@@ -85,8 +83,7 @@ def test_C1_5_a_policy_whose_related_objects_are_not_synced_says_so_while_its_ow
         assert str(message).startswith(f"spec.related: {said}")
         assert ready(world.robot) == ("False", "Misconfigured", message)
         assert [each["code"] for each in world.status()["reasons"]] == ["Misconfigured"]
-        apply_policy(world.robot, related=[entry()])
-        world.settle()
+        edit_policy(world, related=[entry()])
         assert (policy_rows(world), ready(world.robot)) == ({"p": ("active", None)}, ("True", "Active", ""))
 
 
@@ -106,8 +103,7 @@ def test_C1_5_without_the_right_to_write_conditions_everything_else_works_and_it
 def test_C1_5_a_condition_that_fails_for_a_while_is_written_in_the_end(answer: Reply) -> None:
     with with_policy() as world:
         world.inject("robot", answer, part=f"/{PLURAL}/p/status", times=5)
-        world.start()
-        world.pass_time(120)
+        world.begin(seconds=120)
         assert ready(world.robot) == ("True", "Active", "")
 
 

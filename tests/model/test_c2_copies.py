@@ -23,22 +23,18 @@ def test_C2_5_of_two_originals_with_one_name_the_later_waits(source: str) -> Non
         up, down = roles(world, source)
         world.begin("a", source=source)
         first = uid(down, "same")
-        up.create("b", spec={"x": 2})
-        world.pass_time(60)
+        world.add("b", source=source, spec={"x": 2}, seconds=60)
         [hold] = world.status()["holds"]
         assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/b"])
         told = world.order("explain", resource="goals", name="b")
         assert (told["state"], [step["rule"] for step in told["steps"] if step["ok"] is False]) == ("held", ["C2.5"])
         restart(world, kill=True)
         world.pass_time(60)
-        up.set("a", spec={"x": 3})
-        world.pass_time(10)
+        world.edit("a", spec={"x": 3}, source=source, seconds=10)
         assert (uid(down, "same"), down.objects()["same"]["spec"]) == (first, {"x": 3})
-        down.set_status("same", {"n": 1})
-        world.pass_time(10)
+        world.report("same", {"n": 1}, source=source, seconds=10)
         assert (up.objects()["a"]["status"], "status" in up.objects()["b"]) == ({"n": 1}, False)
-        up.delete("a")
-        world.pass_time(10)
+        world.remove("a", source=source, seconds=10)
         assert down.objects()["same"]["spec"] == {"x": 2}
         assert holds(world) == []
 
@@ -46,11 +42,9 @@ def test_C2_5_of_two_originals_with_one_name_the_later_waits(source: str) -> Non
 @BOTH
 def test_C2_5_with_naming_a_local_object_keeps_its_name(source: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
+        _, down = roles(world, source)
         down.create(f"{ROBOT}-a", spec={"x": 7})
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.pass_time(60)
+        world.begin("a", source=source, seconds=60)
         assert holds(world) == [("NameTaken", 1)]
         assert down.objects()[f"{ROBOT}-a"]["spec"] == {"x": 7}
         down.delete(f"{ROBOT}-a")
@@ -69,8 +63,7 @@ def test_C2_5_what_is_unowned_is_adopted_in_one_write_and_keeps_its_uid(filtered
         for name in "ab":
             world.cloud.create(name, spec={"x": 1}, labels=labels)
         before = {name: uid(world.robot, name) for name in "ab"}
-        world.start()
-        world.pass_time(60)
+        world.begin(seconds=60)
         assert {name: uid(world.robot, name) for name in "ab"} == before
         assert {name: each["spec"] for name, each in world.robot.objects().items()} == {"a": {"x": 1}, "b": {"x": 7}}
         assert written(world) == ["update a"]
@@ -118,14 +111,12 @@ def test_C2_5_a_copy_that_lost_its_label_and_its_uid_is_ours_by_its_marks() -> N
 @BOTH
 def test_C2_6_a_copy_of_another_upstream_is_never_touched(source: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
+        _, down = roles(world, source)
         marks = {f"{OURS}upstream-{what}": text for what, text in MARKS_OF_ANOTHER.items()}
         for name in ("theirs", f"{ROBOT}-a"):
             down.create(name, spec={"x": 5})
             down.annotate(name, marks)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.pass_time(600)
+        world.begin("a", source=source, seconds=600)
         world.order("resync")
         world.pass_time(60)
         assert written(world) == []

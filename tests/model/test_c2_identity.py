@@ -11,7 +11,7 @@ from crsyncer.core.model import Json
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.named import UID, named
 from tests.model.plane import Plane
-from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
+from tests.model.policies import apply_policy, delete_policy, edit_policy, policies, serve_policies
 from tests.model.scene import SOURCES, full_lists, restart, roles, row, scene, state
 from tests.model.shapes import shaped
 
@@ -38,9 +38,7 @@ def test_C2_1_copies_have_marks_from_the_first_write_and_originals_have_none(sou
     with shaped(source=source) as world:
         up, down = roles(world, source)
         world.cut("cloud")
-        up.create("a", spec={"x": 1}, labels={"app": "1"})
-        world.start()
-        world.pass_time(60)
+        world.begin("a", source=source, labels={"app": "1"}, seconds=60)
         world.heal("cloud")
         world.report("a", {"n": 1}, source=source)
         assert [write.verb for write in world.writes if write.name == "a"] == ["create", "status"]
@@ -58,14 +56,13 @@ def test_C2_1_copies_have_marks_from_the_first_write_and_originals_have_none(sou
 def test_C2_1_a_kind_whose_upstream_was_never_connected_waits_for_it() -> None:
     with shaped() as world:
         world.cut("cloud")
-        world.start()
-        world.pass_time(60)
-        assert (state(world), (row(world) or {})["message"]) == ("waiting", "the cloud has never been connected")
+        world.begin(seconds=60)
+        assert (state(world), row(world)["message"]) == ("waiting", "the cloud has never been connected")
         world.heal("cloud")
         assert state(world) == "syncing"
         world.cut("cloud", seconds=60)
         restart(world, seconds=10)
-        assert (row(world) or {})["message"] == "the cloud is offline"
+        assert row(world)["message"] == "the cloud is offline"
         world.cloud.create("a", spec={"x": 1})
         world.heal("cloud")
         assert is_marked(world.robot)
@@ -79,8 +76,7 @@ def test_C2_1_the_copies_of_before_get_their_marks_with_the_policy_and_keep_them
         world.begin("a", source=source)
         assert (texts(down, "labels"), texts(down, "annotations")) == ({}, {})
         listed = len(full_lists(world, "cloud")) + len(full_lists(world, "robot"))
-        apply_policy(world.robot)
-        world.pass_time(2)
+        edit_policy(world, seconds=2)
         assert is_marked(down)
         assert len(full_lists(world, "cloud")) + len(full_lists(world, "robot")) == listed
         marks = texts(down, "labels")
@@ -242,7 +238,6 @@ def test_C2_2_what_waits_for_a_decision_costs_a_row_of_its_own_and_no_look_at_th
         for number in range(100):
             world.robot.create(f"x{number}", spec={"x": 1}, annotations={UID: f"u-{number}"})
         world.inject("cloud", INTERNAL_ERROR, verb="list", part="/goals", times=math.inf)
-        world.start()
-        world.pass_time(30)
+        world.begin(seconds=30)
         rows = [row for row in world.disk.rows if row[0] == "meta" and row[2].startswith("duplicates:")]
         assert rows == [], "before, each of them had the whole list of duplicates made, and stored"

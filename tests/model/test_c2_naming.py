@@ -75,20 +75,19 @@ def test_C2_3_with_restricted_namespaces_a_copy_stays_in_its_namespace() -> None
         rename(world, ELSEWHERE)
         world.pass_time(10)
         assert state(world) == "misconfigured"
-        assert "is confined to namespaces" in (row(world) or {})["message"]
+        assert "is confined to namespaces" in row(world)["message"]
 
 
 @BOTH
 @pytest.mark.parametrize("how", ["edited", "killed", "late"])
 def test_C2_3_an_edit_while_a_create_is_under_way_makes_no_second_copy(source: str, how: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
+        _, down = roles(world, source)
         world.begin()
         world.weather[down.side].latency = 2.0
         if how == "late":
             world.inject(str(down.side), Fate.LATE, verb="create", part="/goals")
-        up.create("a", spec={"x": 1})
-        world.pass_time(1)
+        world.add("a", source=source, seconds=1)
         assert len(world.journal.asked(str(down.side), verb="create", kind="goals")) == 1
         with world.down(how == "killed", kill=True):
             rename(world, {"name": "new-{name}"})
@@ -100,12 +99,11 @@ def test_C2_3_an_edit_while_a_create_is_under_way_makes_no_second_copy(source: s
 @BOTH
 def test_C2_3_an_edit_ends_a_name_that_is_taken_or_refused(source: str) -> None:
     with named(source=source) as world:
-        up, down = roles(world, source)
+        _, down = roles(world, source)
         down.create(f"{ROBOT}-a", spec={"x": 7})
         world.inject(str(down.side), FORBIDDEN, verb="create", part="/goals")
         world.begin("b", source=source, spec={"x": 2})
-        up.create("a", spec={"x": 1})
-        world.pass_time(10)
+        world.add("a", source=source, seconds=10)
         assert (set(down.objects()), holds(world)) == ({f"{ROBOT}-a", f"{ROBOT}-b"}, [("NameTaken", 1)])
         rename(world, {"name": "new-{name}"})
         world.pass_time(10)
@@ -162,7 +160,8 @@ def test_C2_3_a_digest_asks_for_what_has_changed_by_the_name_that_it_has_there()
     with named() as world:
         for number in range(20):
             world.cloud.create(f"n{number}", spec={"x": 1})
-        world.begin("local", source="robot", spec={"x": 5})
+        world.robot.create("local", spec={"x": 5})
+        world.begin()
         world.cut("robot", seconds=10)
         world.robot.set(f"{ROBOT}-n3", spec={"x": 9})
         world.robot.delete(f"{ROBOT}-n4")
@@ -205,9 +204,7 @@ def test_C2_3_names_that_are_too_long_are_cut() -> None:
 
 def test_C2_3_a_name_that_is_none_is_a_dead_letter_until_the_template_is_right() -> None:
     with named({"name": "{name}_X"}) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.pass_time(600)
+        world.begin("a", seconds=600)
         assert (world.status()["outbox"]["deadLetters"], written(world)) == (1, [])
         told = world.order("explain", resource="goals", name="a")
         assert (told["state"], told["copy"]) == ("refused", None)
@@ -246,8 +243,7 @@ def test_C2_3_a_kill_anywhere_is_followed_by_agreement_under_the_names_of_before
         up.set("a", spec={"x": 2})
         up.delete("b")
         up.create("d", spec={"x": 1})
-        down.set_status(f"{ROBOT}-c", {"n": 1})
-        world.pass_time(5)
+        world.report(f"{ROBOT}-c", {"n": 1}, source=source, seconds=5)
         restart(world, kill=True)
         found = {name: each["spec"]["x"] for name, each in down.objects().items()}
         assert found == {f"{ROBOT}-a": 2, f"{ROBOT}-c": 1, f"{ROBOT}-d": 1}

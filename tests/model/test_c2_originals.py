@@ -111,8 +111,7 @@ def test_C2_2_an_object_whose_original_is_not_known_yet_waits_for_the_list() -> 
         rule = Rule(is_second_page, Reply(503, {}, retry_after=5.0), 99)
         world.weather[Side.CLOUD].add(rule)
         made = len(written(world))
-        world.start()
-        world.pass_time(3)
+        world.begin(seconds=3)
         assert world.robot.objects()[copy]["metadata"] == before
         assert written(world)[made:] == []
         world.weather[Side.CLOUD].rules.remove(rule)

@@ -180,8 +180,7 @@ def test_C3_3_without_it_upstreams_fields_are_set_and_the_others_stay(broken: st
         world.cut("robot")
         world.robot.annotate("a", {LAST_DESIRED: broken})
         world.robot.set("a", spec={"x": 2, "y": 2, "mine": 1})
-        world.cloud.set("a", spec={"x": 1})
-        world.pass_time(5)
+        world.edit("a", spec={"x": 1}, seconds=5)
         with unmerged() as messages:
             world.heal("robot")
             assert spec(world.robot) == {"x": 1, "y": 2, "mine": 1}
@@ -269,8 +268,7 @@ def test_C3_2_a_rival_is_not_fought() -> None:
         world.begin("a")
         with rival(world, world.robot, seconds=1.0, spec={"x": 2}):
             world.pass_time(600)
-            world.cloud.set("a", spec={"x": 3})
-            world.pass_time(60)
+            world.edit("a", spec={"x": 3}, seconds=60)
         assert (spec(world.robot), world.status()["holds"], puts(world)) == ({"x": 2}, [], 1)
 
 

@@ -35,8 +35,7 @@ def test_C4_3_what_does_not_compile_stops_the_kind_and_its_copies_stay(wrong: Js
     with shaped(down=[setting("m")]) as world:
         world.begin("a")
         reshape(world, down=[{"path": "/spec/x", **wrong}])
-        world.cloud.set("a", spec={"x": 2})
-        world.pass_time(60)
+        world.edit("a", spec={"x": 2}, seconds=60)
         assert (copy(world)["spec"], state(world)) == ({"x": 1, "mode": "m"}, "misconfigured")
         status, _, said = ready(world.robot)
         assert (status, "spec.mutations.down[0]." in said) == ("False", True)
@@ -54,7 +53,7 @@ def test_C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop(verb: Json
         reshape(world, down=[{"path": "/spec/x", **verb}])
         world.pass_time(5)
         assert state(world) == "misconfigured"
-        assert "install" in (row(world) or {})["message"]
+        assert "install" in row(world)["message"]
 
 
 @BOTH

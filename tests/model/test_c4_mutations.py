@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.core.model import Json, Side
-from tests.model.policies import apply_policy
+from tests.model.policies import apply_policy, edit_policy
 from tests.model.scene import SOURCES, copy, full_lists, holds, original, restart, roles
 from tests.model.shapes import reshape, setting, shaped, unshape
 from tests.model.statuses import sent
@@ -94,8 +94,7 @@ def test_C4_1_changed_steps_are_applied_at_once_also_where_no_record_says_what_w
         begun = world.clock.now
         world.cut("cloud", seconds=60)
         more = {"subtree": "phase"} if forgotten == "subtree" else {}
-        apply_policy(world.robot, mutations={"down": [setting("two")]}, **more)
-        world.pass_time(30)
+        edit_policy(world, mutations={"down": [setting("two")]}, **more, seconds=30)
         if source == "cloud":
             assert down.objects()["a"]["spec"] == {"x": 1, "mode": "two"}
         world.heal("cloud")
@@ -174,8 +173,7 @@ def test_C4_1_a_status_that_waits_is_sent_by_the_steps_of_now(kill: bool, gone: 
     with shaped(up=before, down=[setting("down")]) as world:
         world.begin("a", spec={"x": 7})
         world.cut("cloud", seconds=5)
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(5)
+        world.report("a", {"n": 1}, seconds=5)
         if gone:
             world.robot.delete("a")
             world.pass_time(5)
@@ -196,8 +194,7 @@ def test_C4_1_a_status_that_waits_is_sent_with_all_that_new_steps_may_use() -> N
     with shaped() as world:
         world.begin("a", spec={"mode": "m"})
         world.cut("cloud", seconds=5)
-        world.robot.set_status("a", {"mode": "m"})
-        world.pass_time(5)
+        world.report("a", {"mode": "m"}, seconds=5)
         reshape(world, up=[{"path": "/status/mode", "cel": "self.spec.mode"}])
         world.pass_time(5)
         world.heal("cloud")
@@ -209,8 +206,7 @@ def test_C4_1_the_clusters_name_is_known_to_steps_from_the_first_object_on(step:
     with shaped(down=[{"path": "/spec/cluster", **step}]) as world:
         world.cloud.create("a", spec={})
         world.cut("cloud")
-        world.start()
-        world.pass_time(60)
+        world.begin(seconds=60)
         world.heal("cloud")
         cluster = copy(world)["spec"]["cluster"]
         assert (len(cluster), holds(world)) == (16, [])

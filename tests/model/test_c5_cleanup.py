@@ -5,7 +5,7 @@ import pytest
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
-from tests.model.policies import apply_policy
+from tests.model.policies import apply_policy, edit_policy
 from tests.model.related import BOTH, ends, entry, refer, related
 from tests.model.scene import refuse_lists, restart
 
@@ -43,11 +43,9 @@ def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
             put_map(here, name, x="1")
         world.add("g", spec={"maps": ["a"], "other": "b"})
         both = [entry(origin), entry(origin, id="other", object={"reference": "/spec/other"})]
-        apply_policy(world.robot, related=both)
-        world.settle()
+        edit_policy(world, related=both)
         assert set(data(there)) == {"a", "b"}
-        apply_policy(world.robot, related=both[:1])
-        world.settle()
+        edit_policy(world, related=both[:1])
         restart(world)
         world.pass_time(3600)
         assert set(data(there)) == {"a", "b"}
@@ -55,8 +53,7 @@ def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
         world.edit("g", spec={"maps": []})
         world.pass_time(3600)
         assert set(data(there)) == {"a", "b"}
-        apply_policy(world.robot, related=both[:1])
-        world.settle()
+        edit_policy(world, related=both[:1])
         assert set(data(there)) <= {"b"}
 
 
@@ -151,8 +148,7 @@ def test_C5_4_what_is_not_ours_by_the_name_of_a_primary_that_is_gone_keeps_no_re
     with related("robot", source="robot") as world:
         put_map(world.robot, "a", x="1")
         world.cut("cloud")
-        world.robot.create("g", spec={"maps": ["a"]})
-        world.pass_time(60)
+        world.add("g", source="robot", spec={"maps": ["a"]}, seconds=60)
         world.cloud.create("g", spec={"x": 2})
         world.heal("cloud")
         assert data(world.cloud) == {"a": {"x": "1"}}

@@ -8,7 +8,7 @@ from crsyncer.core.model import Json, Pending, Side
 from tests.model.answers import invalid
 from tests.model.config_maps import maps, put_map
 from tests.model.plane import GROUP
-from tests.model.policies import EDGE, apply_policy, delete_policy, policy_rows, ready
+from tests.model.policies import EDGE, apply_policy, delete_policy, edit_policy, policy_rows, ready
 from tests.model.scene import restart
 from tests.model.secrets import (
     AS_SECRETS,
@@ -89,8 +89,7 @@ def test_C5_6_what_was_stored_before_the_kind_became_sensitive_is_taken_from_the
         for followed in (False, True):
             apply_policy(world.robot, projection=AS_SECRETS, filter=EDGE, mutations={} if followed else UP)
             assert FIRST in str(world.disk.rows) or followed
-            world.start()
-            world.pass_time(5)
+            world.begin(seconds=5)
             world.stop()
         world.mend("cloud")
         world.start()
@@ -172,8 +171,7 @@ def test_C5_6_a_kind_that_is_no_secret_any_more_leaves_nothing_in_memory(how: st
         vault = world.life.engine.context.vault()
         assert FIRST in str(vars(vault)["_bodies"])
         if how == "misconfigured and gone":
-            apply_policy(world.robot, projection=AS_SECRETS, filter=EDGE, mutations=UP)
-            world.pass_time(5)
+            edit_policy(world, projection=AS_SECRETS, filter=EDGE, mutations=UP, seconds=5)
             assert FIRST in str(vars(vault)["_bodies"])
         if how == "not a Secret any more":
             apply_policy(world.robot, filter=EDGE)

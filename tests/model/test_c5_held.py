@@ -10,7 +10,7 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.answers import INTERNAL_ERROR, NO_LISTS
 from tests.model.config_maps import data, maps, put_map
-from tests.model.policies import apply_policy
+from tests.model.policies import apply_policy, edit_policy
 from tests.model.related import BOTH, EDGE, ends, entry, refer, related
 from tests.model.scene import holds, out_of_sight, redefine, refuse_lists, release, restart
 from tests.model.weather import Rule
@@ -23,8 +23,7 @@ MODES = pytest.mark.parametrize("mode", ["async", "blocking"])
 def make_goals(world: World, origin: str, mode: str = "async") -> None:
     """Eight goals, each with a ConfigMap of its own."""
     here, _ = ends(world, origin)
-    apply_policy(world.robot, related=[entry(origin)], deletion={"mode": mode})
-    world.settle()
+    edit_policy(world, related=[entry(origin)], deletion={"mode": mode})
     for name in GOALS:
         put_map(here, name, x=name)
         world.cloud.create(name, spec={"maps": [name]})
@@ -105,8 +104,7 @@ def test_C5_4_a_primary_that_is_replaced_within_a_second_keeps_its_related_copie
     with related(origin) as world:
         make_goals(world, origin)
         before = uids(world, origin)
-        world.cloud.delete("g0")
-        world.pass_time(seconds)
+        world.remove("g0", seconds=seconds)
         world.add("g0", spec={"maps": ["g0"], "x": 2})
         assert world.robot.objects()["g0"]["spec"]["x"] == 2
         assert uids(world, origin) == before
@@ -182,8 +180,7 @@ def test_C5_4_an_edit_that_wants_most_originals_no_more_is_held_until_it_is_undo
 def test_C5_4_a_release_deletes_what_an_edit_wants_no_more(origin: str) -> None:
     with related(origin) as world:
         make_many(world, origin)
-        apply_policy(world.robot, related=[entry(origin, object={"reference": "/spec/mpas/*"})])
-        world.pass_time(120)
+        edit_policy(world, related=[entry(origin, object={"reference": "/spec/mpas/*"})], seconds=120)
         release(world)
         world.pass_time(30)
         assert (holds(world), data(ends(world, origin)[1])) == ([], {})
@@ -234,14 +231,12 @@ def test_C5_1_S9_5_an_original_that_cannot_be_read_delays_no_other_one_and_is_re
 
         rule = Rule(is_asked, INTERNAL_ERROR, math.inf)
         world.weather[Side(origin)].rules.append(rule)
-        world.cloud.create("g", spec={"maps": names})
-        world.pass_time(10)
+        world.add("g", spec={"maps": names}, seconds=10)
         assert set(data(there)) == set(names[1:])
         assert (holds(world), world.status()["health"]) == ([("RelatedFailed", 1)], "attention")
         assert "default/m0 cannot be read" in world.status()["holds"][0]["message"]
         put_map(here, "m6", x="1")
-        world.cloud.create("h", spec={"maps": ["m6"]})
-        world.pass_time(3)
+        world.add("h", spec={"maps": ["m6"]}, seconds=3)
         assert "m6" in data(there)
         world.weather[Side(origin)].rules.remove(rule)
         world.pass_time(120)
@@ -255,8 +250,7 @@ def test_C5_1_S5_an_answer_that_is_no_list_does_not_show_that_an_original_is_gon
         here, there = ends(world, origin)
         put_map(here, "m", x="1")
         world.inject(origin, answer, verb="list", part="/configmaps")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.pass_time(60)
+        world.add("g", spec={"maps": ["m"]}, seconds=60)
         assert set(data(there)) == {"m"}
 
 
@@ -265,11 +259,9 @@ def test_C5_4_S5_an_answer_that_is_no_list_deletes_no_related_copy(answer: Reply
     with related() as world:
         refer(world, world.cloud, "m")
         world.cut("robot")
-        world.cloud.set("g", spec={"maps": []})
-        world.pass_time(5)
+        world.edit("g", spec={"maps": []}, seconds=5)
         world.inject("cloud", answer, verb="list", part="/configmaps")
-        world.cloud.set("g", spec={"maps": ["m"]})
-        world.pass_time(5)
+        world.edit("g", spec={"maps": ["m"]}, seconds=5)
         world.heal("robot", seconds=120)
         assert [write for write in world.writes if write.verb == "delete"] == []
 
@@ -282,8 +274,7 @@ def test_C5_4_an_edit_by_which_objects_exchange_what_they_refer_to_deletes_nothi
             world.cloud.create(name, spec={"maps": [name], "others": [GOALS[number - 1]]})
         world.settle()
         before, made = uids(world, origin), len(world.writes)
-        apply_policy(world.robot, related=[entry(origin, object={"reference": "/spec/others/*"})])
-        world.pass_time(60)
+        edit_policy(world, related=[entry(origin, object={"reference": "/spec/others/*"})], seconds=60)
         deleted = [write.name for write in world.writes[made:] if write.verb == "delete"]
         assert (uids(world, origin), deleted, holds(world)) == (before, [], [])
 
@@ -314,10 +305,8 @@ def test_C5_4_S7_1_an_edited_entry_takes_no_reference_from_a_primary_that_is_not
         world.cut("cloud")
         world.cloud.delete_kind()
         assert world.cloud.sweep()
-        apply_policy(world.robot, related=[entry(object={"reference": "/spec/mpas/*"})])
-        world.pass_time(60)
+        edit_policy(world, related=[entry(object={"reference": "/spec/mpas/*"})], seconds=60)
         world.heal("cloud", seconds=120)
-        apply_policy(world.robot, related=[entry()])
-        world.pass_time(300)
+        edit_policy(world, related=[entry()], seconds=300)
         assert ("KindMissing", 2) in holds(world)
         assert (set(world.robot.objects()), uids(world, "cloud")) == (set(before), before)

@@ -8,7 +8,7 @@ import pytest
 
 from crsyncer.core.content.annotations import OURS
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map, strip_map
-from tests.model.policies import apply_policy
+from tests.model.policies import apply_policy, edit_policy
 from tests.model.related import BOTH, EDGE, ends, entry, related
 from tests.model.scene import holds, restart, roles
 from tests.model.world import World
@@ -46,8 +46,7 @@ def test_C5_2_a_related_copy_is_in_the_namespace_that_the_kind_makes_of_its_orig
         up, _ = roles(world, source)
         mine = "shop" if here is up else "copies"
         put_map(here, "m", namespace=mine, x="1")
-        up.create("g", namespace="shop", spec={"maps": ["m"]})
-        world.pass_time(3)
+        world.add("g", source=source, namespace="shop", spec={"maps": ["m"]}, seconds=3)
         assert data(there, "copies") == {"m": {"x": "1"}}
         put_map(here, "m", namespace=mine, x="2")
         world.pass_time(2)
@@ -173,8 +172,7 @@ def test_C5_2_a_template_that_makes_no_name_is_reported_with_the_primary(selecte
         found = {hold["reason"]: hold["message"] for hold in world.status()["holds"]}
         assert 'default/m: the name "-m"' in found["RelatedFailed"]
         assert (set(world.robot.objects()), data(world.robot)) == ({"g"}, {})
-        apply_policy(world.robot, related=[entry()])
-        world.settle()
+        edit_policy(world, related=[entry()])
         assert (data(world.robot), holds(world)) == ({"m": {"x": "1"}}, [])
 
 
@@ -182,8 +180,7 @@ def test_C5_1_what_is_wrong_about_an_entry_ends_with_it() -> None:
     with related() as world:
         world.add("g", spec={"maps": [1]})
         assert holds(world) == [("RelatedFailed", 1)]
-        apply_policy(world.robot, related=[])
-        world.settle()
+        edit_policy(world, related=[])
         assert holds(world) == []
 
 

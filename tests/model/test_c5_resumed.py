@@ -225,8 +225,7 @@ def test_C5_1_S6_2_a_crash_at_any_point_loses_nothing_that_is_selected(steps: in
         for name in ("a", "b"):
             put_map(world.cloud, name, labels=_TIER, x="1")
         world.crash_after(steps)
-        world.cloud.create("g", spec={})
-        world.pass_time(1)
+        world.add("g", spec={}, seconds=1)
         put_map(world.cloud, "c", labels=_TIER, x="1")
         world.pass_time(1)
         if world.life is not None:

@@ -10,7 +10,7 @@ from crsyncer.console.compare.cluster_diff import compare
 from crsyncer.console.compare.identities import identified
 from crsyncer.core.model import Json, Side
 from tests.model.config_maps import data, delete_map, put_map
-from tests.model.policies import apply_policy, senders
+from tests.model.policies import apply_policy, edit_policy, senders
 from tests.model.related import BOTH, EDGE, diff, ends, entry, explained, related, said
 
 
@@ -119,8 +119,7 @@ def test_C5_4_diff_does_not_compare_a_copy_that_stays_because_its_entry_is_gone(
             world.robot, related=[entry(origin), entry(origin, id="other", object={"reference": "/spec/other"})]
         )
         world.settle()
-        apply_policy(world.robot, related=[entry(origin)])
-        world.settle()
+        edit_policy(world, related=[entry(origin)])
         assert set(data(there)) == {"a", "b"}
         assert diff(world, "configmaps")["differences"] == []
         world.stop()

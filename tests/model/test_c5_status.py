@@ -9,7 +9,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.config_maps import data
 from tests.model.plane import Plane
-from tests.model.policies import apply_policy
+from tests.model.policies import edit_policy
 from tests.model.related import BOTH, diff, ends, explained, part_entry, parts, parts_crd, refer, related, said
 from tests.model.scene import restart
 from tests.model.world import World, Write
@@ -219,8 +219,7 @@ def test_C5_5_without_the_field_the_status_stays_where_it_is_and_it_may_be_switc
         here, there = with_part(world, "cloud", {"n": 1})
         assert (part(there), said(explained(world, "parts", "a"), "C5.5")) == (None, [])
         for status in (True, False):
-            apply_policy(world.robot, related=[part_entry(status=status)])
-            world.settle()
+            edit_policy(world, related=[part_entry(status=status)])
             assert part(there) == {"n": 1}
         here.set_status("a", {"n": 2}, kind="parts")
         world.settle()
@@ -268,7 +267,6 @@ def test_C5_5_explain_and_diff_show_whether_the_status_was_copied() -> None:
 def test_C5_5_entries_of_one_kind_that_differ_in_it_are_misconfigured() -> None:
     with parts() as world:
         both = [part_entry(), part_entry(id="more", status=False)]
-        apply_policy(world.robot, related=both)
-        world.settle()
+        edit_policy(world, related=both)
         [row] = [row for row in world.status()["kinds"] if row["resource"].startswith("parts")]
         assert (row["state"], "differ in status" in row["message"]) == ("misconfigured", True)

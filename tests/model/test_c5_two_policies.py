@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.core.model import Json, Side
 from tests.model.config_maps import data, maps, put_map
-from tests.model.policies import apply_policy, delete_policy, serve_policies
+from tests.model.policies import apply_policy, delete_policy, edit_policy, serve_policies
 from tests.model.related import BOTH, EDGE, ends, entry, related
 from tests.model.scene import refuse_lists, scene
 from tests.model.world import World
@@ -109,8 +109,7 @@ def test_C5_4_of_an_entry_that_goes_before_all_primaries_are_known_the_copies_st
         for policy, kind in (("p", "tasks"), ("q", "goals")):
             apply_policy(world.robot, policy, kind=kind, related=[entry(origin)])
         put_map(ends(world, origin)[0], "p", x="1")
-        world.cloud.create("t", kind="tasks", spec={"maps": ["p"]})
-        world.pass_time(60)
+        world.add("t", kind="tasks", spec={"maps": ["p"]}, seconds=60)
         assert _copies(world, origin) == {"p"}
         with world.down(stopped, kill=True):
             apply_policy(world.robot, "p", kind="tasks", related=[entry(origin)], **_WRONG)
@@ -126,8 +125,7 @@ def test_C5_1_what_is_no_longer_referred_to_when_the_link_is_back_is_not_fetched
         with world.down():
             world.cut("cloud")
         world.pass_time(5)
-        apply_policy(world.robot, subtree="part", related=[entry()])
-        world.pass_time(5)
+        edit_policy(world, subtree="part", related=[entry()], seconds=5)
         world.heal("cloud")
         put_map(world.cloud, "m", x="1")
         world.settle()

@@ -26,8 +26,7 @@ def test_C6_1_the_finalizer_is_upstream_before_the_copy_is_made(source: str) -> 
         up, down = roles(world, source)
         world.begin()
         world.inject(up.side.value, INTERNAL_ERROR, verb="patch", part="/goals/a", times=3)
-        up.create("a", spec={"x": 1}, finalizers=[LOCAL])
-        world.pass_time(2)
+        world.add("a", source=source, finalizers=[LOCAL], seconds=2)
         assert (finalizers(up), down.objects()) == ([LOCAL], {})
         world.settle()
         world.pass_time(60)
@@ -78,8 +77,7 @@ def test_C6_3_upstreams_object_goes_when_the_copy_has_gone_and_its_last_status_i
         world.begin("a", source=source)
         down.finalize("a", LOCAL)
         world.settle()
-        up.delete("a")
-        world.pass_time(600)
+        world.remove("a", source=source, seconds=600)
         assert (finalizers(up), finalizers(down)) == ([MINE], [LOCAL])
         world.cut(up.side.value)
         down.set_status("a", {"n": 7, "of": up.objects()["a"]["metadata"]["uid"]})
@@ -99,11 +97,9 @@ def test_S7_2_what_happened_during_a_cut_does_not_wait_for_the_end_of_a_grace_pe
     with blocking(grace="720h") as world:
         world.begin("a", "b")
         world.robot.finalize("a", LOCAL)
-        world.cloud.delete("a")
-        world.pass_time(60)
+        world.remove("a", seconds=60)
         world.cut("robot")
-        world.robot.set_status("b", {"phase": "DONE"})
-        world.pass_time(30)
+        world.report("b", {"phase": "DONE"}, seconds=30)
         world.heal("robot", seconds=60)
         assert world.cloud.objects()["b"]["status"] == {"phase": "DONE"}
 
@@ -113,8 +109,7 @@ def test_C6_3_a_dead_letter_is_waited_for_until_an_operator_drops_it() -> None:
         world.begin("a")
         world.inject("cloud", invalid(), verb="patch", part="/status", times=math.inf)
         world.report("a", {"n": 1})
-        world.cloud.delete("a")
-        world.pass_time(600)
+        world.remove("a", seconds=600)
         assert (world.robot.objects(), finalizers(world.cloud)) == ({}, [MINE])
         assert finalizer_rows(world) == []
         world.order("drop", resource="goals.lab.example.com", name="default/a", confirmed=True)
@@ -129,8 +124,7 @@ def test_C6_3_the_last_status_of_a_copy_that_went_while_the_agent_was_down_is_up
         world.settle()
         uid = world.cloud.objects()["a"]["metadata"]["uid"]
         world.cut("cloud")
-        world.robot.set_status("a", {"n": 3, "of": uid})
-        world.pass_time(5)
+        world.report("a", {"n": 3, "of": uid}, seconds=5)
         with world.down(kill=True):
             world.cloud.delete("a")
             world.robot.finalize("a")
@@ -150,8 +144,7 @@ def test_C6_3_a_removal_waits_in_the_outbox_without_the_link_and_through_kill_9(
         up, down = roles(world, source)
         world.begin("a", source=source)
         world.inject(up.side.value, INTERNAL_ERROR, verb="patch", part="/goals/a", times=math.inf)
-        up.delete("a")
-        world.pass_time(30)
+        world.remove("a", source=source, seconds=30)
         assert down.objects() == {}
         (waiting,) = finalizer_rows(world)
         assert (waiting["to"], waiting["name"], waiting["dead"]) == (up.side.value, "a", False)
@@ -174,8 +167,7 @@ def test_C6_3_the_finalizer_goes_when_the_cloud_is_back_although_the_robots_serv
         world.begin("a")
         world.robot.finalize("a", LOCAL)
         world.settle()
-        world.cloud.delete("a")
-        world.pass_time(10)
+        world.remove("a", seconds=10)
         world.cut("cloud", seconds=10)
         world.robot.finalize("a")
         world.pass_time(10)

@@ -67,8 +67,7 @@ def test_C6_4_the_grace_period_goes_on_whatever_happens_meanwhile(way: str) -> N
         world.pass_time(700)
         assert finalizers(world.cloud) == [MINE]
         if way == "the agent is down":
-            world.start()
-            world.pass_time(30)
+            world.begin(seconds=30)
         elif way == "the cloud is away":
             world.heal("cloud", seconds=60)
         else:
@@ -81,8 +80,7 @@ def test_C6_4_a_robot_whose_own_server_is_away_holds_nobody_up() -> None:
     with blocking(grace="10m") as world:
         world.begin("a")
         world.cut("robot", seconds=60)
-        world.cloud.delete("a")
-        world.pass_time(500)
+        world.remove("a", seconds=500)
         assert finalizers(world.cloud) == [MINE]
         world.pass_time(200)
         assert world.cloud.objects() == {}
@@ -96,8 +94,7 @@ def test_C6_4_a_held_deletion_and_a_status_that_is_not_taken_end_with_the_grace_
         world.begin("a", "b")
         world.order("hold", resource="goals")
         world.inject("cloud", INTERNAL_ERROR, verb="patch", part="/goals/b/status", times=math.inf)
-        world.robot.set_status("b", {"n": 1})
-        world.pass_time(5)
+        world.report("b", {"n": 1}, seconds=5)
         for name in ("a", "b"):
             world.cloud.delete(name)
         world.pass_time(500)
@@ -110,8 +107,7 @@ def test_C6_4_an_object_made_anew_beside_an_overdue_copy_gets_its_own_copy_when_
     with blocking(grace="10m") as world:
         stuck(world)
         world.pass_time(700)
-        world.cloud.create("a", spec={"x": 2})
-        world.pass_time(60)
+        world.add("a", spec={"x": 2}, seconds=60)
         assert (finalizers(world.cloud), "DeletionOverdue" in codes(world)) == ([MINE], True)
         world.robot.finalize("a")
         world.settle()

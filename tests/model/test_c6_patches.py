@@ -57,8 +57,7 @@ def test_C6_3_an_object_that_left_our_sight_with_the_store_is_released(source: s
             up.label("a", robot="robot-2")
             world.cut(str(up.side))
         world.pass_time(10)
-        down.set_status("a", {"n": 1})
-        world.pass_time(10)
+        world.report("a", {"n": 1}, source=source, seconds=10)
         world.mend(str(up.side))
         world.settle(seconds=60.0)
         made = len(patches(world))
@@ -168,8 +167,7 @@ def test_C6_2_what_is_not_for_good_is_tried_again_and_the_copy_waits(answer: Rep
     with blocking() as world:
         world.inject("cloud", answer, verb="patch", part="/goals/a", times=2)
         world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.pass_time(300)
+        world.add("a", seconds=300)
         assert (finalizers(world.cloud), set(world.robot.objects())) == ([MINE], {"a"})
         creates = list(world.journal.asked("robot", verb="create", kind="goals"))
         assert len(creates) == 1
@@ -200,8 +198,7 @@ def test_C6_2_whoever_kills_the_agent_at_the_patch_strands_nothing(late: bool, s
             world.witnesses.append(lambda write: world.crash_after(0) if write.verb == "patch" else None)
         else:
             world.inject("cloud", Fate.LOST, verb="patch", part="/goals/a", times=1)
-        world.cloud.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
-        world.pass_time(10)
+        world.add("a", labels={"cloudrobotics.com/robot-name": "robot-1"}, seconds=10)
         if not late:
             world.crash()
         world.witnesses.clear()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.content.annotations import PROPAGATION, ROBOT_LABEL
-from tests.model.policies import apply_policy, delete_policy
+from tests.model.policies import apply_policy, delete_policy, edit_policy
 from tests.model.scene import SOURCES, roles, scene
 from tests.model.shapes import shaped
 from tests.model.world import World
@@ -52,8 +52,7 @@ def test_C6_5_the_annotation_of_an_object_overrides_the_policy_however_it_leaves
         if end in ("re-created", "as another subtree is named"):
             world.cut("cloud", seconds=60)
         if end == "as another subtree is named":
-            apply_policy(world.robot, deletion={"propagation": "foreground"}, subtree="part")
-            world.pass_time(60)
+            edit_policy(world, deletion={"propagation": "foreground"}, subtree="part", seconds=60)
         if end == "relabelled":
             world.cloud.label("a", robot="robot-2")
         else:
@@ -73,8 +72,7 @@ def test_C6_5_an_annotation_is_remembered_while_the_robot_is_away_and_the_agent_
     with shaped() as world:
         world.begin("a", annotations={PROPAGATION: "orphan"})
         world.cut("robot", seconds=60)
-        world.cloud.delete("a")
-        world.pass_time(60)
+        world.remove("a", seconds=60)
         world.crash()
         world.start()
         world.heal("robot")

@@ -8,7 +8,7 @@ from crsyncer.core.pair.actions import Until
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.blocking import MINE, codes, finalizers
 from tests.model.config_maps import annotate_map, data, maps, put_map, strip_map
-from tests.model.policies import apply_policy
+from tests.model.policies import apply_policy, edit_policy
 from tests.model.related import BOTH, EDGE, ends, entry, explained, refer, related, said
 from tests.model.scene import holds, out_of_sight, restart, roles
 from tests.model.world import World
@@ -20,8 +20,7 @@ LOCAL = "example.com/wait"
 def delete_mode(world: World, origin: str, mode: str, **more: Any) -> None:
     """The policy of goals, with a deletion like that."""
     own = {"gracePeriod": more.pop("grace")} if "grace" in more else {}
-    apply_policy(world.robot, related=[entry(origin, **more)], deletion={"mode": mode, **own})
-    world.settle()
+    edit_policy(world, related=[entry(origin, **more)], deletion={"mode": mode, **own})
 
 
 def deletions(world: World, since: int) -> list[str]:
@@ -50,8 +49,7 @@ def test_C6_3_related_copies_are_deleted_first(origin: str, source: str, mode: s
         world.add("g", source=source, spec={"maps": ["m", "n"]})
         assert (set(data(there)), set(down.objects())) == ({"m", "n"}, {"g"})
         made = len(world.writes)
-        up.delete("g")
-        world.pass_time(5)
+        world.remove("g", source=source, seconds=5)
         assert sorted(deletions(world, made)[:2]) == ["m", "n"]
         assert deletions(world, made)[2:] == ["g"]
         assert (up.objects(), down.objects(), data(there), set(data(here))) == ({}, {}, {}, {"m", "n"})
@@ -151,11 +149,9 @@ def test_C6_3_copies_that_another_primary_needs_and_kept_ones_are_not_waited_for
             delete_mode(world, origin, mode, **more)
             put_map(here, "m", x="1")
             world.add("g", "h", spec={"maps": ["m"]})
-            world.cloud.delete("g")
-            world.pass_time(5)
+            world.remove("g", seconds=5)
             assert (set(world.cloud.objects()), set(world.robot.objects())) == ({"h"}, {"h"})
-            world.cloud.delete("h")
-            world.pass_time(5)
+            world.remove("h", seconds=5)
             assert (world.cloud.objects(), world.robot.objects()) == ({}, {})
             assert set(data(there)) == ({"m"} if more else set())
 
@@ -167,8 +163,7 @@ def test_C6_3_what_a_selector_selected_goes_first_too(mode: str) -> None:
         put_map(world.cloud, "m", labels={"tier": "edge"}, x="1")
         world.add("g", spec={})
         annotate_map(world.robot, "m", {}, finalizers=[LOCAL])
-        world.cloud.delete("g")
-        world.pass_time(10)
+        world.remove("g", seconds=10)
         if mode == "blocking":
             world.stop()
             world.start()
@@ -210,8 +205,7 @@ def test_C6_3_a_primary_whose_copy_was_lost_and_cannot_be_made_again_is_released
         world.inject("robot", INTERNAL_ERROR, verb="create", part="/goals", times=3)
         world.robot.delete("g")
         world.pass_time(0.5)
-        world.cloud.delete("g")
-        world.pass_time(120)
+        world.remove("g", seconds=120)
         assert (set(world.cloud.objects()), set(world.robot.objects()), maps(there)) == (set(), set(), {})
 
 
@@ -226,8 +220,7 @@ def test_C6_3_a_related_copy_that_went_first_is_not_made_again(origin: str, sour
         world.add("g", source=source, spec={"maps": ["m"]})
         made = len(world.writes)
         world.inject(origin, INTERNAL_ERROR, verb="delete", times=3)
-        up.delete("g")
-        world.pass_time(1.4)
+        world.remove("g", source=source, seconds=1.4)
         assert (data(up), set(down.objects())) == ({}, {"g"})
         if how == "crash":
             world.crash()

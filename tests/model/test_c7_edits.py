@@ -10,7 +10,7 @@ import pytest
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, GARBAGE, NO_LISTS
-from tests.model.policies import EDGE, apply_policy, delete_policy, with_policy
+from tests.model.policies import EDGE, apply_policy, delete_policy, edit_policy, with_policy
 from tests.model.projected import JOB_KIND, JOBS, NONES, PROJECTION, TASKS, projected, tasks
 from tests.model.scene import SOURCES, restart, roles
 from tests.model.weather import Fate
@@ -29,10 +29,8 @@ def refuse_lists(world: World, *sides: str) -> None:
 def test_C7_C6_3_finalizers_go_also_where_one_edit_follows_another() -> None:
     with tasks("cloud", "a", **BLOCKING) as world:
         refuse_lists(world)
-        apply_policy(world.robot, projection=PROJECTION, subtree="part", **BLOCKING)
-        world.pass_time(5)
-        apply_policy(world.robot, projection=JOBS, **BLOCKING)
-        world.pass_time(120)
+        edit_policy(world, projection=PROJECTION, subtree="part", **BLOCKING, seconds=5)
+        edit_policy(world, projection=JOBS, **BLOCKING, seconds=120)
         assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
 
 
@@ -40,11 +38,9 @@ def test_S6_3_a_status_that_waits_is_of_the_subtree_that_it_was_read_for() -> No
     with projected() as world:
         world.begin("a", kind=TASKS, labels={"cloudrobotics.com/robot-name": "robot-1"})
         world.cut("cloud")
-        world.robot.set_status("a", {"n": 1, "part": {"n": 1}})
-        world.pass_time(5)
+        world.report("a", {"n": 1, "part": {"n": 1}}, seconds=5)
         refuse_lists(world, "robot")
-        apply_policy(world.robot, projection=PROJECTION, filter={"byRobotName": True})
-        world.pass_time(2)
+        edit_policy(world, projection=PROJECTION, filter={"byRobotName": True}, seconds=2)
         apply_policy(world.robot, projection=PROJECTION, filter={"byRobotName": True}, subtree="part")
         world.robot.delete("a")
         world.pass_time(2)
@@ -75,10 +71,8 @@ def test_C6_3_C7_a_finalizer_is_looked_for_where_it_was_put_whatever_the_kind_ha
     with projected(source=None, spec=BLOCKING | {"specSource": "cloud"}) as world:
         world.begin("a", kind=TASKS)
         world.cut("cloud")
-        apply_policy(world.robot, projection=PROJECTION, specSource="robot", **BLOCKING)
-        world.pass_time(30)
-        world.robot.create("b", spec={"x": 1})
-        world.pass_time(30)
+        edit_policy(world, projection=PROJECTION, specSource="robot", **BLOCKING, seconds=30)
+        world.add("b", source="robot", seconds=30)
         delete_policy(world.robot)
         world.pass_time(30)
         world.heal("cloud", seconds=120)
@@ -134,16 +128,14 @@ def test_C1_7_S5_2_the_last_status_of_a_copy_goes_upstream_before_it_is_made_in_
 def test_C1_7_a_former_place_that_cannot_be_read_keeps_no_copy_from_its_new_place(answer: Reply) -> None:
     with reported("the agent is stopped") as world:
         world.inject("cloud", answer, verb="list", part="/tasks", times=math.inf)
-        world.start()
-        world.pass_time(60)
+        world.begin(seconds=60)
         assert set(world.cloud.objects(JOB_KIND)) == {"a"}
 
 
 def test_C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_there() -> None:
     with reported("the agent is stopped") as world:
         world.inject("cloud", Reply(503, {}), verb="list", part="/tasks", times=math.inf, seconds=60)
-        world.start()
-        world.pass_time(50)
+        world.begin(seconds=50)
         assert set(world.cloud.objects(JOB_KIND)) == set()
         world.pass_time(90)
         assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}
@@ -163,11 +155,9 @@ def test_C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_
     with tasks("robot") as world:
         world.inject("cloud", Fate.REPLY_LOST, verb="create", part="/tasks")
         world.weather[Side.CLOUD].lag = 5.0
-        world.robot.create("a", spec={"x": 1})
-        world.pass_time(0.3)
+        world.add("a", source="robot", seconds=0.3)
         assert set(world.cloud.objects(TASKS)) == {"a"}
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(120)
+        edit_policy(world, projection=JOBS, seconds=120)
         assert (set(world.cloud.objects(TASKS)), set(world.cloud.objects(JOB_KIND))) == (set(), {"a"})
 
 
@@ -176,16 +166,14 @@ def test_C1_7_C7_an_answer_that_is_no_list_does_not_show_that_no_copy_is_left(an
     with tasks("robot", "a") as world:
         assert set(world.cloud.objects(TASKS)) == {"a"}
         world.inject("cloud", answer, verb="list", part="/tasks", times=1)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
+        edit_policy(world, projection=JOBS, seconds=60)
         assert set(world.cloud.objects(TASKS)) == set()
 
 
 def test_C1_7_C7_a_deletion_that_somebody_else_answers_is_asked_for_again() -> None:
     with tasks("robot", "a") as world:
         world.inject("cloud", GARBAGE, verb="delete", part="/tasks", times=2)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(120)
+        edit_policy(world, projection=JOBS, seconds=120)
         assert set(world.cloud.objects(TASKS)) == set()
 
 
@@ -197,8 +185,7 @@ def test_C1_7_copies_are_left_behind_also_where_one_edit_follows_another(source:
         up.create("on", spec={"x": 1}, labels={"tier": "edge"})
         world.begin("off", source=source)
         apply_policy(world.robot, **naming)
-        apply_policy(world.robot, filter=EDGE, **naming)
-        world.pass_time(120)
+        edit_policy(world, filter=EDGE, **naming, seconds=120)
         assert set(down.objects()) == {"on"}
         assert world.troubles == []
 
@@ -208,8 +195,7 @@ def test_C1_7_an_edit_that_a_crash_cut_short_and_that_was_undone_deletes_no_copy
         with tasks("robot", "a") as world:
             made = world.cloud.objects(TASKS)["a"]["metadata"]["uid"]
             world.crash_after(moment)
-            apply_policy(world.robot, projection=NONES)
-            world.pass_time(60)
+            edit_policy(world, projection=NONES, seconds=60)
             with world.down(kill=True):
                 apply_policy(world.robot, projection=PROJECTION)
             world.pass_time(60)

@@ -8,7 +8,7 @@ from crsyncer.core.requests.calls import kind_of
 from tests.model.answers import FORBIDDEN
 from tests.model.config_maps import put_map
 from tests.model.named import BOTH
-from tests.model.policies import apply_policy, delete_policy, policy_rows
+from tests.model.policies import apply_policy, delete_policy, edit_policy, policy_rows
 from tests.model.projected import FLEET, JOB_KIND, JOBS, PROJECTION, TASKS, Pair, projected, serve_jobs
 from tests.model.scene import holds, restart, row, state
 from tests.model.shapes import setting
@@ -52,7 +52,6 @@ def test_C7_status_and_commands_name_the_kind_as_the_robot_does() -> None:
     with projected() as world:
         world.begin("a", kind=TASKS)
         found = row(world)
-        assert found is not None
         assert (found["resource"], found["cloudResource"], found["state"]) == (
             "goals.lab.example.com",
             TASKS,
@@ -73,7 +72,6 @@ def test_C7_without_a_projection_there_is_no_other_name() -> None:
         delete_policy(world.robot)
         world.add("b")
         found = row(world)
-        assert found is not None
         assert (found["cloudResource"], found["state"]) == (None, "syncing")
         assert set(world.robot.objects()) == {"b"}
 
@@ -123,11 +121,8 @@ def test_C7_else_the_version_is_agreed_on_as_ever(given: Any, cloud: tuple[str, 
 )
 def test_C7_what_cannot_be_followed_is_misconfigured(given: Any, found: str, words: str) -> None:
     with projected(projection=PROJECTION | given) as world:
-        world.cloud.create("a", kind=TASKS, spec={"x": 1})
-        world.start()
-        world.pass_time(20)
+        world.begin("a", kind=TASKS, seconds=20)
         shown = row(world)
-        assert shown is not None
         assert (shown["state"], words in shown["message"]) == (found, True), shown["message"]
         assert world.robot.objects() == {}
 
@@ -135,10 +130,8 @@ def test_C7_what_cannot_be_followed_is_misconfigured(given: Any, found: str, wor
 def test_C7_two_versions_that_are_not_both_served_do_not_match() -> None:
     spec = {"resource": {"group": "lab.example.com", "resource": "goals", "version": "v1"}}
     with projected(projection=PROJECTION | {"version": "v2"}, cloud={"versions": ("v1",)}, spec=spec) as world:
-        world.start()
-        world.pass_time(20)
+        world.begin(seconds=20)
         shown = row(world)
-        assert shown is not None
         assert shown["state"] == "version-mismatch"
         assert "the robot serves v1, projected to v2; the cloud serves v1" in shown["message"]
         world.cloud.apply(crd(FLEET, plural="tasks", source=None, versions=("v1", "v2")))
@@ -183,17 +176,15 @@ def test_C7_without_the_cloud_the_agent_knows_the_names_again(source: str) -> No
             assert world.robot.objects()["a"]["spec"] == {"x": 1}
         world.heal("cloud", seconds=60)
         assert pair.down.objects()["a"]["spec"] == ({"x": 1} if source == "cloud" else {"x": 2})
-        assert (row(world) or {})["cloudResource"] == TASKS
+        assert row(world)["cloudResource"] == TASKS
 
 
 def test_C7_a_kind_that_the_cloud_does_not_serve_yet_is_missing() -> None:
     with projected(projection=JOBS) as world:
-        world.start()
-        world.pass_time(20)
+        world.begin(seconds=20)
         assert state(world) == "kind-missing"
         serve_jobs(world)
-        world.cloud.create("a", kind=JOB_KIND, spec={"x": 1})
-        world.pass_time(120)
+        world.add("a", kind=JOB_KIND, seconds=120)
         assert (state(world), set(world.robot.objects())) == ("syncing", {"a"})
 
 
@@ -224,8 +215,7 @@ def test_C7_two_kinds_are_not_one_in_the_cloud() -> None:
         world.cloud.create("a", kind=TASKS, spec={"x": 1})
         world.robot.apply(crd("lab.example.com", plural="errands", source=None))
         world.begin()
-        apply_policy(world.robot, "q", kind="errands", specSource="cloud", projection=PROJECTION)
-        world.pass_time(5)
+        edit_policy(world, "q", kind="errands", specSource="cloud", projection=PROJECTION, seconds=5)
         words = f"errands.lab.example.com and goals.lab.example.com are both {TASKS} in the cloud"
         assert {name: found[0] for name, found in policy_rows(world).items()} == {
             "p": "misconfigured",
@@ -245,9 +235,7 @@ def test_C7_nothing_is_projected_to_a_kind_that_is_synced_by_itself() -> None:
     with projected(projection={"resource": "errands", "kind": "Errand"}) as world:
         for plane in world.planes.values():
             plane.apply(crd("lab.example.com", plural="errands", source="cloud"))
-        world.cloud.create("a", kind="errands", spec={"x": 1})
-        world.start()
-        world.pass_time(10)
+        world.begin("a", kind="errands", seconds=10)
         assert (state(world), state(world, "errands")) == ("misconfigured", "syncing")
         assert (world.robot.objects(), set(world.robot.objects("errands"))) == ({}, {"a"})
         world.robot.annotate_kind({"cr-syncer.cloudrobotics.com/spec-source": None}, kind="errands")
@@ -261,8 +249,7 @@ def test_C7_another_projection_means_other_objects() -> None:
         world.cloud.create("a", kind=TASKS, spec={"x": 1})
         world.begin("a", kind=JOB_KIND, spec={"x": 2})
         assert world.robot.objects()["a"]["spec"] == {"x": 1}
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(20)
+        edit_policy(world, projection=JOBS, seconds=20)
         assert world.robot.objects()["a"]["spec"] == {"x": 2}
         world.report("a", {"n": 1})
         assert world.cloud.objects(JOB_KIND)["a"]["status"] == {"n": 1}
@@ -273,11 +260,9 @@ def test_C7_a_status_that_waits_does_not_reach_another_object() -> None:
     with projected() as world:
         world.begin("a", kind=TASKS)
         world.cut("cloud")
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(5)
+        world.report("a", {"n": 1}, seconds=5)
         serve_jobs(world)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(5)
+        edit_policy(world, projection=JOBS, seconds=5)
         world.heal("cloud", seconds=60)
         assert "status" not in world.cloud.objects(TASKS)["a"]
         assert world.status()["outbox"]["deadLetters"] == 0
@@ -291,8 +276,7 @@ def test_C7_finalizers_are_on_the_objects_of_the_cloud_and_go_when_the_projectio
         world.begin("a", kind=JOB_KIND)
         kept = ["crsyncer.cloudrobotics.com/robot-robot-1"]
         assert world.cloud.objects(TASKS)["a"]["metadata"]["finalizers"] == kept
-        apply_policy(world.robot, projection=JOBS, **blocking)
-        world.pass_time(60)
+        edit_policy(world, projection=JOBS, **blocking, seconds=60)
         assert world.cloud.objects(JOB_KIND)["a"]["metadata"]["finalizers"] == kept
         assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
         delete_policy(world.robot)
@@ -304,10 +288,8 @@ def test_C7_finalizers_are_on_the_objects_of_the_cloud_and_go_when_the_projectio
 def test_C7_what_is_a_secret_in_the_cloud_is_sensitive() -> None:
     secrets = {"group": "", "resource": "secrets", "kind": "Secret"}
     with projected(projection=secrets, spec={"conflict": "keepLocal"}) as world:
-        world.start()
-        world.pass_time(10)
+        world.begin(seconds=10)
         shown = row(world)
-        assert shown is not None
         assert (shown["state"], "keepLocal; allowed for secrets" in shown["message"]) == ("misconfigured", True)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from crsyncer.core.model import Json
 from tests.model.config_maps import data, delete_map, put_map
 from tests.model.plane import Plane
-from tests.model.policies import apply_policy, delete_policy, policy_rows
+from tests.model.policies import delete_policy, edit_policy, policy_rows
 from tests.model.projected import FLEET, TASKS
 from tests.model.related import BOTH, related
 from tests.model.scene import restart
@@ -89,9 +89,7 @@ def test_C7_related_objects_of_the_robot_may_be_cluster_scoped_in_the_cloud() ->
 def test_C7_names_of_related_objects_in_the_other_scope_do_not_clash() -> None:
     with projected_maps("robot", cluster=True) as world:
         put(world, "robot", "m", a="1")
-        world.cloud.create("a", spec={"maps": ["m"]})
-        world.start()
-        world.pass_time(10)
+        world.begin("a", spec={"maps": ["m"]}, seconds=10)
         shown = next(row for row in world.status()["kinds"] if row["resource"] == "configmaps")
         assert (shown["state"], "has neither" in shown["message"]) == ("misconfigured", True)
         assert set(world.robot.objects()) == {"a"}
@@ -106,8 +104,7 @@ def test_C7_a_kind_of_related_objects_and_another_kind_are_not_one_in_the_cloud(
         world.robot.apply(crd("lab.example.com", plural="errands", source=None))
         put(world, "cloud", "m", a="1")
         world.begin("a", spec={"maps": ["m"]})
-        apply_policy(world.robot, "q", kind="errands", specSource="cloud", projection=CLOUD)
-        world.pass_time(5)
+        edit_policy(world, "q", kind="errands", specSource="cloud", projection=CLOUD, seconds=5)
         rows = policy_rows(world)
         assert {name: found[0] for name, found in rows.items()} == {"p": "misconfigured", "q": "misconfigured"}
         assert f"configmaps and errands.lab.example.com are both {TASKS} in the cloud" in str(rows["p"][1])

@@ -11,6 +11,7 @@ from tests.model.apis import (
     GOALS,
     api_row,
     ask,
+    change_crd,
     choose,
     crd_on,
     crd_writes,
@@ -31,11 +32,9 @@ from tests.model.world import World
 
 def test_C8_3_a_field_that_is_gone_is_held_with_its_path_and_undone_finds_the_old_revision_again() -> None:
     with travelling(fields=("x", "y")) as world:
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         world.cloud.create("a", spec={"x": "1", "y": "2"})
-        world.cloud.apply(goals("x"))
-        world.pass_time(30)
+        change_crd(world, "x", seconds=30)
         old, new = revisions_on(world, "robot")
         assert (fields_on(world, "robot"), entries(world, "robot")) == ({"x", "y"}, {"goals": old})
         revision, shown, message = api_row(world)
@@ -47,8 +46,7 @@ def test_C8_3_a_field_that_is_gone_is_held_with_its_path_and_undone_finds_the_ol
         world.cloud.create("b", spec={"x": "1"})  # objects sync on
         world.settle()
         assert set(world.robot.objects()) == {"a", "b"}
-        world.cloud.apply(goals("x", "y"))
-        world.pass_time(5)
+        change_crd(world, "x", "y", seconds=5)
         assert (api_row(world), world.status()["holds"]) == ((old, "current", None), [])
         assert (len(revisions_on(world, "robot")), crd_writes(world, "robot")) == (2, ["create"])
         assert world.status()["health"] == "healthy"
@@ -56,14 +54,11 @@ def test_C8_3_a_field_that_is_gone_is_held_with_its_path_and_undone_finds_the_ol
 
 def test_C8_3_a_release_is_for_the_revision_that_was_held() -> None:
     with travelling(fields=("x", "y", "z")) as world:
-        world.start()
-        world.pass_time(5)
-        world.cloud.apply(goals("x", "y"))
-        world.pass_time(5)
+        world.begin(seconds=5)
+        change_crd(world, "x", "y", seconds=5)
         world.cut("robot")
         world.order("release", id=world.status()["holds"][0]["id"])
-        world.cloud.apply(goals("x"))
-        world.pass_time(5)
+        change_crd(world, "x", seconds=5)
         world.heal("robot", seconds=60)
         assert fields_on(world, "robot") == {"x", "y", "z"}
         assert "/spec/y: is gone" in str(api_row(world)[2])
@@ -71,10 +66,8 @@ def test_C8_3_a_release_is_for_the_revision_that_was_held() -> None:
 
 def test_C8_3_a_kind_that_starts_anew_does_not_end_the_hold_of_its_crd() -> None:
     with travelling(fields=("x", "y")) as world:
-        world.start()
-        world.pass_time(5)
-        world.cloud.apply(goals("x"))
-        world.pass_time(5)
+        world.begin(seconds=5)
+        change_crd(world, "x", seconds=5)
         before = world.status()["holds"]
         for text, expected in (("maybe", "misconfigured"), ("map", "syncing")):
             world.robot.annotate_kind({OBSERVED_GENERATION: text})
@@ -85,10 +78,8 @@ def test_C8_3_a_kind_that_starts_anew_does_not_end_the_hold_of_its_crd() -> None
 @pytest.mark.parametrize("way", ["release", "allow"])
 def test_C8_3_a_hold_ends_by_a_release_of_that_revision_or_by_allow_breaking(way) -> None:
     with travelling(fields=("x", "y", "z")) as world:
-        world.start()
-        world.pass_time(5)
-        world.cloud.apply(goals("x", "y"))
-        world.pass_time(5)
+        world.begin(seconds=5)
+        change_crd(world, "x", "y", seconds=5)
         (hold,) = world.status()["holds"]
         assert (hold["reason"], hold["resource"]) == ("APIHeld", GOALS)
         assert f"crsyncer holds release {hold['id']}" in hold["hint"]
@@ -102,17 +93,14 @@ def test_C8_3_a_hold_ends_by_a_release_of_that_revision_or_by_allow_breaking(way
             assert world.order("release", id=hold["id"])["revision"] == planned["revision"]
         world.pass_time(5)
         assert (fields_on(world, "robot"), world.status()["holds"]) == ({"x", "y"}, [])
-        world.cloud.apply(goals("x"))
-        world.pass_time(5)
+        change_crd(world, "x", seconds=5)
         assert fields_on(world, "robot") == ({"x"} if way == "allow" else {"x", "y"})
 
 
 def test_C8_3_a_hold_keeps_its_id_over_restarts_and_offline() -> None:
     with travelling(fields=("x", "y")) as world:
-        world.start()
-        world.pass_time(5)
-        world.cloud.apply(goals("x"))
-        world.pass_time(5)
+        world.begin(seconds=5)
+        change_crd(world, "x", seconds=5)
         before = world.status()["holds"]
         for kill in (False, True):
             restart(world, kill=kill)
@@ -129,14 +117,11 @@ def test_C8_3_a_hold_keeps_its_id_over_restarts_and_offline() -> None:
 
 def test_C8_4_paused_makes_nothing_new_and_an_entry_edited_by_hand_is_followed() -> None:
     with travelling() as world:
-        world.start()
-        world.pass_time(5)
-        world.cloud.apply(goals("x", "y"))
-        world.pass_time(5)
+        world.begin(seconds=5)
+        change_crd(world, "x", "y", seconds=5)
         old, new = revisions_on(world, "robot")
         ask(world, paused=True)
-        world.cloud.apply(goals("x", "y", "z"))
-        world.pass_time(10)
+        change_crd(world, "x", "y", "z", seconds=10)
         assert (revisions_on(world, "robot"), api_row(world)) == ([old, new], (new, "paused", None))
         choose(world, "robot", old)
         world.pass_time(5)
@@ -151,8 +136,7 @@ def test_C8_4_paused_makes_nothing_new_and_an_entry_edited_by_hand_is_followed()
 def test_C8_nonsense_in_an_entry_is_held_until_it_is_put_right(revision) -> None:
     with travelling() as world:
         ask(world, paused=True)
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         ask(world)
         world.pass_time(5)
         (name,) = revisions_on(world, "robot")
@@ -171,27 +155,24 @@ def test_C8_4_without_a_crd_at_the_source_or_the_kinds_of_this_section_it_is_unr
     with World(kinds={"tasks": {}}) as world:
         serve_policies(world.robot)
         ask(world)
-        world.start()
-        world.pass_time(10)
+        world.begin(seconds=10)
         assert api_row(world) == (None, "unreadable", "the robot does not serve APIRevisions and APISets")
         serve_apis(world.robot)
         world.pass_time(60)
         assert api_row(world) == (None, "unreadable", f"the cloud has no CRD {GOALS}")
-        assert (state(world), (row(world) or {})["message"]) == (
+        assert (state(world), row(world)["message"]) == (
             "kind-missing",
             "the robot has no CRD of this kind yet",
         )
         assert policy_rows(world)["p"] == ("active", None)
-        world.cloud.apply(goals("x"))
-        world.pass_time(5)
+        change_crd(world, "x", seconds=5)
         assert (api_row(world)[1], fields_on(world, "robot")) == ("current", {"x"})
 
 
 def test_C8_without_the_rights_it_is_unreadable_and_not_tried_too_often() -> None:
     with travelling() as world:
         world.inject("robot", FORBIDDEN, part="/apisets/crsyncer", times=math.inf, seconds=120)
-        world.start()
-        world.pass_time(60)
+        world.begin(seconds=60)
         assert api_row(world)[1] == "unreadable"
         assert len(world.journal.asked("robot", verb="get", kind="apisets")) <= 6
         world.pass_time(120)
@@ -201,20 +182,17 @@ def test_C8_without_the_rights_it_is_unreadable_and_not_tried_too_often() -> Non
 def test_C8_what_a_server_refuses_is_held_and_tried_again_when_the_source_changes() -> None:
     with travelling() as world:
         world.inject("robot", invalid(), verb="create", part="/customresourcedefinitions", times=math.inf, seconds=600)
-        world.start()
-        world.pass_time(600)
+        world.begin(seconds=600)
         assert len(world.journal.asked("robot", verb="create", part="/customresourcedefinitions")) <= 3
         assert (api_row(world)[1], crd_on(world, "robot")) == ("held", None)
         assert [reason["code"] for reason in world.status()["reasons"]] == ["APIHeld", "KindMissing"]
-        world.cloud.apply(goals("x", "y"))
-        world.pass_time(5)
+        change_crd(world, "x", "y", seconds=5)
         assert (api_row(world)[1], fields_on(world, "robot")) == ("current", {"x", "y"})
 
 
 def test_C8_a_lost_database_costs_no_write() -> None:
     with travelling() as world:
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         with world.down():
             world.lose_database()
             written = len(world.writes)
@@ -229,8 +207,7 @@ def test_C8_2_what_the_server_makes_of_a_crd_is_not_fought() -> None:
             {**found, "spec": {**found["spec"], "names": {**found["spec"]["names"], "shortNames": ["g"]}}}
         )
         drop_short_names(world, "robot")
-        world.start()
-        world.pass_time(3600)
+        world.begin(seconds=3600)
         found = crd_on(world, "robot") or {}
         assert (crd_writes(world, "robot"), found["spec"]["names"].get("shortNames")) == (["create"], None)
         restart(world)
@@ -241,8 +218,7 @@ def test_C8_2_what_the_server_makes_of_a_crd_is_not_fought() -> None:
 
 def test_C8_2_a_robot_without_a_name_has_no_api_set_in_the_cloud() -> None:
     with travelling("robot", spec_source="robot", robot="") as world:
-        world.start()
-        world.pass_time(10)
+        world.begin(seconds=10)
         assert policy_rows(world)["p"][0] == "misconfigured"
         assert world.journal.asked("cloud", kind="apisets") == []
 
@@ -251,8 +227,7 @@ def test_C8_without_a_policy_that_has_the_field_nothing_is_asked_or_loaded() -> 
     with travelling() as world:
         delete_policy(world.robot)
         apply_policy(world.robot, "q", kind="tasks", specSource="cloud")
-        world.start()
-        world.pass_time(600)
+        world.begin(seconds=600)
         assert [each for kind in ("apisets", "apirevisions") for each in world.journal.asked(kind=kind)] == []
         assert world.journal.asked("cloud", kind="customresourcedefinitions", verb="watch") == []
         assert {row["api"] for row in world.status()["kinds"]} == {None}
@@ -260,8 +235,7 @@ def test_C8_without_a_policy_that_has_the_field_nothing_is_asked_or_loaded() -> 
 
 def test_S3_5_C8_2_a_fight_over_a_crd_slows_down() -> None:
     with travelling() as world:
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         for _ in range(120):
             if fields_on(world, "robot") == {"x"}:
                 found = crd_on(world, "robot") or {}
@@ -275,8 +249,7 @@ def test_S3_5_C8_2_a_fight_over_a_crd_slows_down() -> None:
 
 def test_C8_4_a_source_that_may_not_be_read_is_unreadable_and_the_crd_still_follows_its_entry() -> None:
     with travelling() as world:
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         with world.down():
             world.inject("cloud", FORBIDDEN, part="/customresourcedefinitions", times=math.inf, seconds=120)
             drop_crd(world, "robot")
@@ -289,8 +262,7 @@ def test_C8_4_a_source_that_may_not_be_read_is_unreadable_and_the_crd_still_foll
 
 def test_C8_a_quiet_crd_costs_no_request_but_its_watches() -> None:
     with travelling("robot", spec_source="robot") as world:
-        world.start()
-        world.pass_time(60)
+        world.begin(seconds=60)
         begun = world.clock.now
         for _ in range(3):
             world.cut("cloud", seconds=30)
@@ -303,8 +275,7 @@ def test_C8_a_quiet_crd_costs_no_request_but_its_watches() -> None:
 @pytest.mark.parametrize("side", ["cloud", "robot"])
 def test_C8_what_is_no_crd_ends_nothing_but_this(side) -> None:
     with travelling("cloud" if side == "cloud" else "robot", spec_source=side) as world:
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         raw = copied(crd_on(world, "cloud") or {})
         raw["metadata"]["resourceVersion"] = str(world.cloud.server.storage.revision + 1)
         world.stop()
@@ -317,10 +288,8 @@ def test_C8_what_is_no_crd_ends_nothing_but_this(side) -> None:
             world.inject("cloud", Reply(200, page), verb="list", part="/customresourcedefinitions", times=2)
             one = f"/customresourcedefinitions/{GOALS}"  # which only the agent of the other direction asks for
             world.inject("cloud", Reply(200, broken), verb="get", part=one, times=2, standing=True)
-            world.start()
-            world.pass_time(60)
+            world.begin(seconds=60)
             assert world.troubles == []
             world.stop()
-        world.start()
-        world.pass_time(60)
+        world.begin(seconds=60)
         assert (api_row(world)[1], world.troubles) == ("current", [])

@@ -40,8 +40,7 @@ def test_C8_3_diff_shows_what_would_change_and_what_that_breaks(source: str) -> 
         new = diff(world)
         assert (new["current"], new["error"], new["breaking"]) == (None, None, [])
         assert new["new"]["names"]["plural"] == "goals"
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         same = diff(world)
         assert (same["current"], same["held"]) == (same["new"], None)
         assert (same["revision"], same["entry"]) == (*revisions_on(world, target),) * 2
@@ -88,8 +87,7 @@ def test_C8_4_diff_says_what_cannot_be_compared() -> None:
 @BOTH
 def test_C8_explain_says_what_becomes_of_the_crd(source: str) -> None:
     with travelling(source, spec_source=source, fields=("x", "y")) as world:
-        world.start()
-        world.pass_time(5)
+        world.begin(seconds=5)
         target = Side(source).other
         [revision] = revisions_on(world, target)
         assert cited(world, "C8.2") == [(True, f"the CRD follows {revision}")]

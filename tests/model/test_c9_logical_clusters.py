@@ -125,8 +125,7 @@ def test_C9_1_a_workspace_without_its_namespace_is_none_yet() -> None:
         world.inject("cloud", ABSENT, part=DEFAULT, times=math.inf)
         world.cut("cloud", seconds=5)
         world.weather[world.cloud.side].cut = False
-        world.cloud.set("a", spec={"x": 2})
-        world.pass_time(60)
+        world.edit("a", spec={"x": 2}, seconds=60)
         assert (connection(world), copy(world)["spec"]) == ("offline", {"x": 1})
         assert "namespace default" in str(world.status()["sides"]["cloud"]["error"])
         world.heal("cloud")
@@ -242,8 +241,7 @@ def test_C9_2_while_a_moving_workspace_answers_503_the_agent_waits_and_goes_on_w
         world.inject("cloud", UNAVAILABLE, times=math.inf)
         world.cut("cloud", seconds=2)
         world.weather[world.cloud.side].cut = False
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(120)
+        world.report("a", {"n": 1}, seconds=120)
         assert (connection(world), set(world.robot.objects()), holds(world)) == ("offline", {"a"}, [])
         world.heal("cloud")
         assert world.cloud.objects()["a"]["status"] == {"n": 1}

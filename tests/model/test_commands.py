@@ -16,9 +16,7 @@ from tests.system.bed import LABEL, ROBOT
 def test_S5_3_a_taken_name_is_shown_and_cannot_be_released() -> None:
     with scene(goals={"filtered": "true"}) as world:
         world.robot.create("a", spec={"x": 7})
-        world.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
-        world.start()
-        world.pass_time(60)
+        world.begin("a", labels={LABEL: ROBOT}, seconds=60)
         (hold,) = world.status()["holds"]
         assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/a"])
         with pytest.raises(SyncError, match="cannot be released"):
@@ -30,33 +28,23 @@ def test_S5_3_a_taken_name_is_shown_and_cannot_be_released() -> None:
 
 def test_S5_an_object_that_neither_side_has_is_not_said_to_wait_after_the_watch_was_resumed() -> None:
     with scene(goals={"filtered": "true"}) as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
-        world.settle()
-        world.cut("cloud")
-        world.pass_time(60)
+        world.begin("a", labels={LABEL: ROBOT})
+        world.cut("cloud", seconds=60)
         assert world.order("explain", resource="goals", name="b")["state"] == "waiting"
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         explained = world.order("explain", resource="goals", name="b")
         assert (explained["state"], explained["objects"]["cloud"]["state"]) == ("not-synced", "absent")
 
 
 def test_S5_5_a_release_is_of_the_objects_that_were_shown_and_of_no_others() -> None:
     with scene() as world:
-        for number in range(40):
-            world.cloud.create(f"n{number}", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin(*(f"n{number}" for number in range(40)))
         world.order("hold", resource="goals")
-        for name in ("n0", "n1"):
-            world.cloud.delete(name)
-        world.settle()
+        world.remove("n0", "n1")
         hold = world.status()["holds"][0]["id"]
         shown = world.order("release", id=hold, dryRun=True)
         assert shown["names"] == ["default/n0", "default/n1"]
-        world.cloud.delete("n2")
-        world.settle()
+        world.remove("n2")
         with pytest.raises(SyncError, match="has changed since its objects were shown: there are 3 now"):
             world.order("release", id=hold, shown=shown["shown"])
         world.pass_time(60)
@@ -69,9 +57,7 @@ def test_S5_5_a_release_is_of_the_objects_that_were_shown_and_of_no_others() -> 
 def test_the_status_of_a_running_agent_has_exactly_the_keys_of_the_contract_and_survives_json() -> None:
     with scene(goals={"filtered": "true"}, reports={}) as world:
         world.robot.create("a", spec={"x": 7})
-        world.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
-        world.start()
-        world.pass_time(60)
+        world.begin("a", labels={LABEL: ROBOT}, seconds=60)
         content = world.status()
     assert shape(content) == shape(CONTRACT)
     assert json.loads(json.dumps(content)) == content
@@ -82,8 +68,7 @@ def test_the_status_of_a_running_agent_has_exactly_the_keys_of_the_contract_and_
 
 def test_S3_6_a_refused_copy_can_be_tried_again_but_not_dropped(world: World) -> None:
     world.inject("robot", invalid(), verb="create", part="/goals", times=1_000_000)
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     (row,) = world.order("pending")["pending"]
     assert (row["what"], row["to"], row["name"]) == ("content", "robot", "b")
     explained = world.order("explain", resource="goals", name="b")
@@ -99,22 +84,18 @@ def test_S3_6_a_refused_copy_can_be_tried_again_but_not_dropped(world: World) ->
 
 def test_S10_explain_shows_why_a_write_fails_until_it_succeeds(world: World) -> None:
     world.inject("robot", UNAVAILABLE, verb="create", part="/goals", times=1_000_000)
-    world.cloud.create("b", spec={"x": 1})
-    world.pass_time(120)
+    world.add("b", seconds=120)
     explained = world.order("explain", resource="goals", name="b")
     assert (explained["state"], explained["steps"][-1]["rule"]) == ("waiting", "S10")
     assert re.search(r"the next one is at \S+Z: upstream connect error", explained["summary"])
-    world.mend("robot")
-    world.pass_time(70)
+    world.heal("robot", seconds=70)
     explained = world.order("explain", resource="goals", name="b")
     assert (explained["state"], explained["summary"]) == ("in-sync", "there is nothing to do")
 
 
 def test_S2_2_explain_gives_the_reason_why_an_unlabelled_object_is_not_synced() -> None:
     with scene(goals={"filtered": "true"}) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         explained = world.order("explain", resource="goals", name="a")
         assert explained["state"] == "not-synced"
         assert f"{LABEL}={ROBOT}" in explained["summary"]
@@ -128,8 +109,7 @@ def test_a_kind_that_is_not_known_is_not_explained_but_an_error(world: World) ->
 
 
 def test_a_resync_without_a_side_says_so(world: World) -> None:
-    world.cut("cloud")
-    world.pass_time(30)
+    world.cut("cloud", seconds=30)
     begun = world.order("resync")
     world.pass_time(1)
     (kind,) = world.order("progress", resync=begun["resync"])["kinds"]

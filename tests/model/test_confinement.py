@@ -78,8 +78,7 @@ def cloud_state(world: World) -> tuple[str, str]:
 
 def test_an_account_that_may_do_no_more_than_it_should_is_used_and_asked_about_now_and_then() -> None:
     with confined(is_nothing) as world:
-        world.start()
-        world.settle()
+        world.begin()
         assert copy(world)["spec"] == {"x": 1}
         world.pass_time(60.0)
         since = world.clock.now
@@ -92,8 +91,7 @@ def test_an_account_that_may_do_no_more_than_it_should_is_used_and_asked_about_n
 
 def test_an_administrators_account_is_not_used_and_the_robot_goes_on() -> None:
     with confined(is_everything) as world:
-        world.start()
-        world.pass_time(60.0)
+        world.begin(seconds=60.0)
         state, error = cloud_state(world)
         assert state == "unauthorized"
         assert error.startswith(
@@ -108,11 +106,9 @@ def test_an_administrators_account_is_not_used_and_the_robot_goes_on() -> None:
 
 def test_without_the_link_the_agent_starts_and_the_account_is_checked_before_it_is_used() -> None:
     with confined(is_nothing) as world:
-        world.start()
-        world.settle()
-        world.stop()
-        world.cut("cloud")
-        world.start()
+        world.begin()
+        with world.down():
+            world.cut("cloud")
         world.pass_time(60.0)
         world.robot.delete("a")
         world.pass_time(10.0)
@@ -130,20 +126,17 @@ def test_without_the_link_the_agent_starts_and_the_account_is_checked_before_it_
 
 def test_a_right_that_is_granted_later_is_noticed_however_busy_the_connection_is() -> None:
     with confined(is_nothing) as world:
-        world.start()
-        world.settle()
+        world.begin()
         world.pass_time(120.0)  # the account is proven, for the kind, too
         grant(world, lists_goals_everywhere)
         world.pass_time(PERIOD - 300.0)
         for number in range(60):  # no silence, so no probe of itself
-            world.cloud.set("a", spec={"x": number})
-            world.pass_time(10.0)
+            world.edit("a", spec={"x": number}, seconds=10.0)
         state, error = cloud_state(world)
         assert state == "unauthorized"
         assert "it may list goals." in error
         assert "everywhere: it reads the objects of all robots" in error
-        world.cloud.set("a", spec={"x": -1})
-        world.pass_time(60.0)
+        world.edit("a", spec={"x": -1}, seconds=60.0)
         assert copy(world)["spec"] != {"x": -1}
 
 
@@ -152,8 +145,7 @@ def test_a_server_that_answers_no_reviews_proves_nothing() -> None:
         world.weather[Side.CLOUD].rules[:] = [
             Rule(lambda call: call.path.endswith("reviews"), Reply(403, {"message": "no"}), math.inf)
         ]
-        world.start()
-        world.pass_time(60.0)
+        world.begin(seconds=60.0)
         state, error = cloud_state(world)
         assert state == "unauthorized"
         assert "cannot be proven: the server answers no access reviews" in error
@@ -191,8 +183,7 @@ def test_an_object_that_was_not_asked_for_is_not_applied(
 
         monkeypatch.setattr(ApiServer, "shown", shown)
         if not listed:
-            world.start()
-            world.settle()
+            world.begin()
         world.cloud.create("odd", spec={"x": 1}, labels=MINE)
         world.cloud.create("even", spec={"x": 1}, labels=MINE)
         if listed:

@@ -37,12 +37,10 @@ def message(world: World, action: str) -> str:
 
 def test_each_write_to_a_copy_is_one_event_with_its_rule(world: World) -> None:
     assert events(world) == [("robot", "a", "created", "S3.2", 1)]
-    world.cloud.set("a", spec={"x": 2})
-    world.settle()
+    world.edit("a", spec={"x": 2})
     world.robot.set("a", spec={"x": 9})
     world.settle()
-    world.cloud.delete("a")
-    world.settle()
+    world.remove("a")
     assert events(world) == [
         ("robot", "a", "created", "S3.2", 1),
         ("robot", "a", "updated", "S3.2", 1),
@@ -57,19 +55,16 @@ def test_each_write_to_a_copy_is_one_event_with_its_rule(world: World) -> None:
 def test_statuses_are_no_events_and_put_nothing_into_the_store(world: World) -> None:
     before = stored(world)
     for number in range(20):
-        world.robot.set_status("a", {"n": number})
-        world.settle()
+        world.report("a", {"n": number})
     assert events(world) == [("robot", "a", "created", "S3.2", 1)]
     assert stored(world) == before
 
 
 def test_events_are_known_after_kill_9_and_counted_on(world: World) -> None:
-    world.cloud.set("a", spec={"x": 2})
-    world.pass_time(2)
+    world.edit("a", spec={"x": 2}, seconds=2)
     restart(world, kill=True)
     assert events(world) == [("robot", "a", "created", "S3.2", 1), ("robot", "a", "updated", "S3.2", 1)]
-    world.cloud.set("a", spec={"x": 3})
-    world.settle()
+    world.edit("a", spec={"x": 3})
     assert events(world)[-1] == ("robot", "a", "updated", "S3.2", 2)
 
 
@@ -109,9 +104,7 @@ def test_a_storm_is_few_lines_in_the_log_with_their_fields(world: World, caplog:
 
 
 def test_of_many_objects_ten_are_named(world: World) -> None:
-    for number in range(200):
-        world.cloud.create(f"o-{number}", spec={"x": 1})
-    world.settle()
+    world.add(*(f"o-{number}" for number in range(200)))
     found = world.order("events")["events"]
     assert len(found) <= 12
     assert (found[-1]["several"], sum(row["count"] for row in found)) == (True, 201)
@@ -121,8 +114,7 @@ def test_a_dead_letter_is_an_event_that_quotes_no_content(world: World) -> None:
     limited = {"type": "object", "properties": {"spec": {"properties": {"x": {"type": "integer", "maximum": 10}}}}}
     world.robot.apply(crd(GROUP, schema=limited))
     world.settle()
-    world.cloud.create("bad", spec={"x": 4711})
-    world.settle()
+    world.add("bad", spec={"x": 4711})
     assert events(world)[-1] == ("robot", "bad", "dead letter", "S3.6", 1)
     assert "4711" not in message(world, "dead letter")
     world.order("retry")
@@ -132,8 +124,7 @@ def test_a_dead_letter_is_an_event_that_quotes_no_content(world: World) -> None:
 
 def test_what_an_operator_drops_is_an_event(world: World) -> None:
     world.inject("cloud", invalid(), verb="patch", times=math.inf)
-    world.robot.set_status("a", {"n": 1})
-    world.settle()
+    world.report("a", {"n": 1})
     assert events(world)[-1] == ("cloud", "a", "dead letter", "S10", 1)
     world.order("drop", resource="goals", name="a", confirmed=True)
     assert events(world)[-1] == ("cloud", "a", "dropped", "S10", 1)
@@ -142,8 +133,7 @@ def test_what_an_operator_drops_is_an_event(world: World) -> None:
 def test_a_held_kind_its_copies_and_their_release_are_events(world: World) -> None:
     hold = world.order("hold", resource="goals")["id"]
     assert events(world)[-1] == ("robot", "", "held", "S5.5", 1)
-    world.cloud.delete("a")
-    world.settle()
+    world.remove("a")
     assert events(world)[-1] == ("robot", "a", "held", "S5.5", 1)
     assert message(world, "held").startswith("Manual: ")
     world.order("release", id=hold)
@@ -158,15 +148,13 @@ def test_a_kind_that_is_missing_is_an_event_and_so_is_its_return(world: World) -
     world.pass_time(60)
     assert ("robot", "", "held", "S5.5", 1) in events(world)
     world.cloud.apply(crd(GROUP))
-    world.cloud.create("a", spec={"x": 1})
-    world.pass_time(120)
+    world.add("a", seconds=120)
     assert "serves the kind again" in message(world, "released")
 
 
 def test_what_is_not_synced_is_an_event_of_the_kind() -> None:
     with scene(goals={"filtered": "maybe"}) as world:
-        world.start()
-        world.settle()
+        world.begin()
         assert events(world) == [("robot", "", "refused", "S1.3", 1)]
         world.robot.delete_kind()
         world.settle()

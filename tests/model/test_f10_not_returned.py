@@ -40,9 +40,8 @@ def reasons(world: World) -> dict[str, str]:
 
 def restarted(world: World, report_namespace: str | None) -> None:
     """The agent goes on with another setting."""
-    world.stop()
-    world.settings = replace(AgentSettings(), report_namespace=report_namespace)
-    world.start()
+    with world.down():
+        world.settings = replace(AgentSettings(), report_namespace=report_namespace)
     world.settle()
 
 
@@ -51,15 +50,13 @@ def test_F10_3_where_none_is_taken_the_status_waits_and_one_request_an_hour_asks
     with sharing() as world:
         world.inject("cloud", refusal, part=PART, times=math.inf)
         for number in range(40):
-            world.robot.set_status("a", {"n": number})
-            world.pass_time(5 * 60)
+            world.report("a", {"n": number}, seconds=5 * 60)
         assert len(asked(world)) in (3, 4)
         assert is_untouched(world)
         said = reasons(world)
         assert list(said) == [REASON]
         assert "1 status of shared objects" in said[REASON]
-        world.mend("cloud")
-        world.pass_time(1.3 * HOUR)
+        world.heal("cloud", seconds=1.3 * HOUR)
         assert returned(world) == {"n": 39}
         assert reasons(world) == {}
 
@@ -71,8 +68,7 @@ def test_F10_3_one_refusal_spares_the_requests_of_all_objects() -> None:
             mark(world, f"a{number}")
         world.settle()
         for name in world.robot.objects():
-            world.robot.set_status(name, {"n": 1})
-            world.pass_time(1)
+            world.report(name, {"n": 1}, seconds=1)
         world.pass_time(60)
         assert len(asked(world)) == 1
         world.cloud.apply(crd_of_statuses())
@@ -83,11 +79,9 @@ def test_F10_3_one_refusal_spares_the_requests_of_all_objects() -> None:
 
 def test_F10_3_what_was_taken_before_and_is_refused_is_tried_again_in_minutes() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         world.inject("cloud", FORBIDDEN, part=PART, times=1)
-        world.robot.set_status("a", {"n": 2})
-        world.pass_time(10)
+        world.report("a", {"n": 2}, seconds=10)
         assert REASON in reasons(world)
         world.pass_time(200)
         assert returned(world) == {"n": 2}
@@ -95,8 +89,7 @@ def test_F10_3_what_was_taken_before_and_is_refused_is_tried_again_in_minutes() 
 
 def test_F10_3_a_status_that_waits_keeps_no_copy_from_being_made_again() -> None:
     with sharing(served=False) as world:
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(60)
+        world.report("a", {"n": 1}, seconds=60)
         world.robot.delete("a")
         world.pass_time(60)
         assert copy(world)["status"] == {"n": 1}
@@ -107,8 +100,7 @@ def test_F10_3_a_status_that_waits_keeps_no_copy_from_being_made_again() -> None
 
 def test_F10_3_with_off_statuses_are_kept_and_the_robots_objects_go_until_it_is_on_again() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         restarted(world, None)
         world.pass_time(60)
         assert own_statuses(world) == {}
@@ -121,28 +113,23 @@ def test_F10_3_with_off_statuses_are_kept_and_the_robots_objects_go_until_it_is_
         assert returned(world) == {"n": 2}
 
 
-def test_F10_3_the_objects_follow_the_report_namespace() -> None:
-    with sharing() as world:
-        world.cloud.make_namespace("fleet")
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        restarted(world, "fleet")
-        world.settle()
-        assert (own_statuses(world), set(own_statuses(world, "fleet"))) == ({}, {own_name()})
-
-
-@pytest.mark.parametrize("refusal", [FORBIDDEN, invalid("no")], ids=["403", "422"])
-def test_F10_3_an_object_that_may_not_be_deleted_in_another_namespace_keeps_none_from_being_made(
-    refusal: Reply,
+@pytest.mark.parametrize(
+    "answer",
+    [None, UNAUTHORIZED, FORBIDDEN, invalid("no")],
+    ids=["taken", "expired token", "forbidden", "refused for good"],
+)
+def test_F10_3_the_objects_follow_the_report_namespace_although_the_former_may_not_be_deleted(
+    answer: Reply | None,
 ) -> None:
     with sharing() as world:
         world.cloud.make_namespace("fleet")
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        world.inject("cloud", refusal, verb="delete", part=PART, times=math.inf)
+        world.report("a", {"n": 1})
+        if answer is not None:
+            world.inject("cloud", answer, verb="delete", part=PART)
         restarted(world, "fleet")
-        world.settle()
         assert set(own_statuses(world, "fleet")) == {own_name()}
+        world.pass_time(600)
+        assert own_statuses(world) == {} or answer in (FORBIDDEN, invalid("no"))
 
 
 def test_F10_3_S10_a_deletion_that_is_refused_for_good_is_asked_for_hourly_and_keeps_no_status_back() -> None:
@@ -161,26 +148,22 @@ def test_F10_3_S10_a_deletion_that_is_refused_for_good_is_asked_for_hourly_and_k
 
 def test_F10_3_an_object_that_was_deleted_or_changed_by_others_is_put_right_at_the_next_change() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         world.cloud.delete(own_name(), kind=OWN_STATUSES)
-        world.robot.set_status("a", {"n": 2})
-        world.settle()
+        world.report("a", {"n": 2})
         assert returned(world) == {"n": 2}
         found = own_status(world)
         assert found is not None
         labels = found["metadata"]["labels"] | {"team": "blue"}
         world.cloud.set(own_name(), kind=OWN_STATUSES, metadata=found["metadata"] | {"labels": labels}, spec={})
         for number in (3, 4):
-            world.robot.set_status("a", {"n": number})
-            world.settle()
+            world.report("a", {"n": number})
         found = own_status(world)
         assert found is not None
         assert (found["metadata"]["labels"], returned(world)) == (labels, {"n": 4})
         world.stop()
         world.start()
-        world.robot.set_status("a", {"n": 5})
-        world.settle()
+        world.report("a", {"n": 5})
         found = own_status(world)
         assert found is not None
         assert (found["metadata"]["labels"], returned(world)) == (labels, {"n": 5})
@@ -189,10 +172,8 @@ def test_F10_3_an_object_that_was_deleted_or_changed_by_others_is_put_right_at_t
 
 def test_F10_3_S4_8_the_audit_finds_an_object_that_was_deleted() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        world.cloud.delete(own_name(), kind=OWN_STATUSES)
-        world.pass_time(10 * HOUR)
+        world.report("a", {"n": 1})
+        world.remove(own_name(), kind=OWN_STATUSES, seconds=10 * HOUR)
         assert returned(world) == {"n": 1}
 
 
@@ -200,10 +181,8 @@ def test_F10_3_S4_8_the_audit_finds_an_object_that_was_deleted() -> None:
 def test_F10_3_S4_8_where_none_may_be_listed_the_audit_compares_all_else(refusal: Reply) -> None:
     with sharing() as world:
         world.inject("cloud", refusal, part=PART, times=math.inf)
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
-        world.robot.set_status("b", {"n": 1})
-        world.settle()
+        world.add("b")
+        world.report("b", {"n": 1})
         world.cloud.set_status("b", {"n": 0})
         world.pass_time(10 * HOUR)
         assert original(world, "b")["status"] == {"n": 1}
@@ -212,24 +191,20 @@ def test_F10_3_S4_8_where_none_may_be_listed_the_audit_compares_all_else(refusal
 
 def test_F10_3_an_account_that_may_not_list_is_told_and_asks_no_more_than_hourly() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         world.cloud.delete(own_name(), kind=OWN_STATUSES)
         world.inject("cloud", FORBIDDEN, verb="list", part=PART, times=math.inf)
         begun = world.clock.now
-        world.robot.set_status("a", {"n": 2})
-        world.pass_time(HOUR)
+        world.report("a", {"n": 2}, seconds=HOUR)
         assert list(reasons(world)) == [REASON]
         assert len(asked(world, since=begun)) < 12
-        world.mend("cloud")
-        world.pass_time(1.3 * HOUR)
+        world.heal("cloud", seconds=1.3 * HOUR)
         assert returned(world) == {"n": 2}
 
 
 def test_F10_3_an_object_goes_from_the_cloud_when_the_robot_becomes_the_source_of_its_kind() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         begun = world.clock.now
         world.robot.annotate_kind({SPEC_SOURCE: "robot"})
         world.pass_time(10 * HOUR)
@@ -237,24 +212,11 @@ def test_F10_3_an_object_goes_from_the_cloud_when_the_robot_becomes_the_source_o
         assert world.journal.asked("robot", part=PART, since=begun) == []
 
 
-def test_F10_3_an_object_in_a_former_namespace_goes_also_after_an_expired_token() -> None:
-    with sharing() as world:
-        world.cloud.make_namespace("fleet")
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        world.inject("cloud", UNAUTHORIZED, verb="delete", part=PART)
-        restarted(world, "fleet")
-        world.pass_time(600)
-        assert (own_statuses(world), set(own_statuses(world, "fleet"))) == ({}, {own_name()})
-
-
 def test_F10_3_a_robot_without_a_name_returns_nothing_and_says_why() -> None:
     with sharing() as world:
-        world.stop()
-        world.settings = replace(AgentSettings(), robot="")
-        world.start()
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(60)
+        with world.down():
+            world.settings = replace(AgentSettings(), robot="")
+        world.report("a", {"n": 1}, seconds=60)
         assert "the robot has no name" in reasons(world)[REASON]
         assert (is_untouched(world), asked(world)) == (True, [])
 
@@ -267,10 +229,9 @@ def test_F10_3_an_object_from_before_the_store_was_lost_goes_when_its_source_has
         for name in ("a", "b"):
             world.robot.set_status(name, {"n": 1})
         world.settle()
-        world.stop()
-        world.lose_database()
-        world.cloud.delete("a")
-        world.start()
+        with world.down():
+            world.lose_database()
+            world.cloud.delete("a")
         world.pass_time(10 * HOUR)
         assert set(own_statuses(world)) == {own_name("b")}
 
@@ -278,14 +239,11 @@ def test_F10_3_an_object_from_before_the_store_was_lost_goes_when_its_source_has
 def test_F10_3_S8_3_a_cloud_that_was_restored_gets_the_status_again() -> None:
     with sharing() as world:
         backup = world.cloud.snapshot()
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.report("a", {"n": 1})
+        world.edit("a", spec={"x": 2})
         world.cut("cloud")
         world.cloud.restore(backup)
-        world.mend("cloud")
-        world.pass_time(90)
+        world.heal("cloud", seconds=90)
         assert returned(world) == {"n": 1}
         assert is_untouched(world)
 
@@ -295,8 +253,7 @@ def test_F10_3_S8_3_a_cloud_that_was_restored_gets_the_status_again() -> None:
 def test_F10_3_S10_an_answer_that_did_not_come_or_is_an_error_costs_a_try(fate: Fate | Reply, verb: str) -> None:
     with sharing() as world:
         if verb != "create":
-            world.robot.set_status("a", {"n": 1})
-            world.settle()
+            world.report("a", {"n": 1})
         world.inject("cloud", fate, verb=verb, part=PART, times=2)
         if verb == "delete":
             world.cloud.delete("a")
@@ -309,25 +266,21 @@ def test_F10_3_S10_an_answer_that_did_not_come_or_is_an_error_costs_a_try(fate: 
 def test_F10_3_S10_a_status_that_is_refused_for_good_is_a_dead_letter() -> None:
     with sharing() as world:
         world.inject("cloud", invalid(), verb="create", part=PART, times=1)
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(60)
+        world.report("a", {"n": 1}, seconds=60)
         assert list(reasons(world)) == ["DeadLetters"]
-        world.robot.set_status("a", {"n": 2})
-        world.settle()
+        world.report("a", {"n": 2})
         assert returned(world) == {"n": 2}
 
 
 def test_F10_3_explain_and_pending_say_where_the_status_goes() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         explained = world.order("explain", resource="goals", name="a")
         [text] = [step["text"] for step in explained["steps"] if step["rule"] == "F10.3"]
         assert own_name() in text
         assert (explained["state"], explained["differences"]) == ("in-sync", [])
         world.inject("cloud", FORBIDDEN, part=PART, times=1)
-        world.robot.set_status("a", {"n": 2})
-        world.pass_time(10)
+        world.report("a", {"n": 2}, seconds=10)
         [row] = world.order("pending")["pending"]
         assert row["error"] == "it is forbidden"
         assert original(world).get("status") is None

@@ -17,8 +17,7 @@ from tests.model.world import World
 
 def test_F10_3_the_status_goes_to_an_object_of_the_robots_own_and_none_to_the_source() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"phase": "Running"})
-        world.settle()
+        world.report("a", {"phase": "Running"})
         found = own_status(world)
         assert found is not None
         assert found["metadata"]["labels"] == {ROBOT_LABEL: ROBOT}
@@ -38,16 +37,14 @@ def test_F10_3_its_name_is_what_the_controller_takes_it_for() -> None:
 def test_F10_3_a_change_is_one_request_and_what_has_not_changed_none_nor_a_restart() -> None:
     with sharing() as world:
         for number in range(3):
-            world.robot.set_status("a", {"n": number})
-            world.settle()
+            world.report("a", {"n": number})
         world.pass_time(48 * 3600)
         restart(world)
         restart(world, kill=True)
         world.pass_time(600)
         writes = [request.verb for request in asked(world, verb="write")]
         assert writes == ["create", "update", "update"]
-        world.robot.set_status("a", {"n": 3})
-        world.settle()
+        world.report("a", {"n": 3})
         assert returned(world) == {"n": 3}
         assert [request.verb for request in asked(world, verb="write")] == [*writes, "update"]
         assert is_untouched(world)
@@ -55,32 +52,24 @@ def test_F10_3_a_change_is_one_request_and_what_has_not_changed_none_nor_a_resta
 
 def test_F10_3_an_agent_that_has_lost_its_store_writes_no_status_that_is_there() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         before = own_status(world)
-        world.stop()
-        world.lose_database()
-        world.start()
-        world.settle()
+        restart(world, lost=True)
         assert own_status(world) == before
-        world.robot.set_status("a", {"n": 2})
-        world.settle()
+        world.report("a", {"n": 2})
         assert returned(world) == {"n": 2}
 
 
 def test_F10_3_only_the_part_that_moves_is_returned_as_a_replica_would_show_it() -> None:
     with sharing(subtree="robot") as world:
-        world.robot.set_status("a", {"robot": {"n": 1}, "cloud": {"n": 2}})
-        world.settle()
+        world.report("a", {"robot": {"n": 1}, "cloud": {"n": 2}})
         assert returned(world) == {"robot": {"n": 1}}
 
 
 def test_F10_3_a_status_that_was_taken_away_is_returned_no_more() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        world.robot.set_status("a", None)
-        world.settle()
+        world.report("a", {"n": 1})
+        world.report("a", None)
         found = own_status(world)
         assert found is not None
         assert "returned" not in found["spec"]
@@ -103,15 +92,12 @@ def test_F10_3_each_robot_has_its_own_object_and_one_edit_reaches_both() -> None
 @pytest.mark.parametrize("kill", [False, True])
 def test_F10_3_a_status_survives_an_outage_and_the_end_of_the_agent(kill: bool) -> None:
     with sharing() as world:
-        world.cut("cloud")
-        world.pass_time(10)
+        world.cut("cloud", seconds=10)
         for number in range(5):
-            world.robot.set_status("a", {"n": number})
-            world.pass_time(8 * 3600)
+            world.report("a", {"n": number}, seconds=8 * 3600)
         world.crash() if kill else world.stop()
         world.start()
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert returned(world) == {"n": 4}
         assert [request.verb for request in asked(world, verb="write")] == ["create"]
 
@@ -120,16 +106,14 @@ def test_F10_3_a_status_survives_an_outage_and_the_end_of_the_agent(kill: bool) 
 def test_F10_3_an_agent_that_is_killed_while_it_writes_goes_on(steps: int) -> None:
     with sharing() as world:
         world.crash_after(steps)
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(5)
+        world.report("a", {"n": 1}, seconds=5)
         if world.life is None:
             world.start()
         elif world.life is not None:
             world.life.fuse = None
         world.settle()
         assert returned(world) == {"n": 1}
-        world.cloud.delete("a")
-        world.settle()
+        world.remove("a")
         assert own_statuses(world) == {}
 
 
@@ -137,10 +121,8 @@ def test_F10_3_the_last_status_is_delivered_before_the_copy_goes_and_then_the_ob
     with sharing() as world:
         world.robot.finalize("a", "lab/park")
         world.cloud.finalize("a", "lab/wait")
-        world.robot.set_status("a", {"phase": "Running"})
-        world.settle()
-        world.cloud.delete("a")
-        world.pass_time(5)
+        world.report("a", {"phase": "Running"})
+        world.remove("a", seconds=5)
         world.robot.set_status("a", {"phase": "Parked"})
         world.robot.finalize("a")
         world.settle()
@@ -156,42 +138,34 @@ def test_F10_3_the_last_status_is_delivered_before_the_copy_goes_and_then_the_ob
 @pytest.mark.parametrize("kill", [False, True])
 def test_F10_3_the_object_of_a_source_that_went_during_an_outage_goes(kill: bool) -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        world.cut("cloud")
-        world.pass_time(60)
+        world.report("a", {"n": 1})
+        world.cut("cloud", seconds=60)
         if kill:
             world.crash()
             world.start()
-        world.cloud.delete("a")
-        world.pass_time(60)
-        world.mend("cloud")
-        world.settle()
+        world.remove("a", seconds=60)
+        world.heal("cloud")
         assert ("a" in world.robot.objects(), own_statuses(world)) == (False, {})
 
 
 def test_F10_3_while_the_deletion_of_copies_is_held_their_statuses_stay() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         world.order("hold", resource=f"goals.{GROUP}")
-        world.cloud.delete("a")
-        world.pass_time(600)
+        world.remove("a", seconds=600)
         assert ("a" in world.robot.objects(), returned(world)) == (True, {"n": 1})
 
 
 def test_F10_3_a_status_is_never_returned_of_an_object_that_was_made_anew() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         former = original(world)["metadata"]["uid"]
         world.cloud.delete("a")
         world.cloud.create("a", spec={"x": 2})
         mark(world)
         world.settle()
         assert own_statuses(world) == {}
-        world.robot.set_status("a", {"n": 2})
-        world.settle()
+        world.report("a", {"n": 2})
         found = own_status(world)
         assert found is not None
         assert found["spec"]["source"]["uid"] == original(world)["metadata"]["uid"] != former
@@ -201,23 +175,20 @@ def test_F10_3_a_status_is_never_returned_of_an_object_that_was_made_anew() -> N
 
 def test_F10_3_an_object_that_is_marked_later_gets_its_status_moved() -> None:
     with sharing(marked=False) as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         assert original(world)["status"] == {"n": 1}
         mark(world)
         world.settle()
         assert returned(world) == {"n": 1}
         begun = world.clock.now
-        world.robot.set_status("a", {"n": 2})
-        world.settle()
+        world.report("a", {"n": 2})
         assert (returned(world), sent(world, since=begun)) == ({"n": 2}, [])
         assert original(world)["status"] == {"n": 1}
 
 
 def test_F10_3_an_object_that_is_marked_no_more_gets_its_status_and_the_robots_own_goes() -> None:
     with sharing() as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         mark(world, marked=False)
         world.settle()
         assert (original(world)["status"], own_statuses(world)) == ({"n": 1}, {})
@@ -230,18 +201,14 @@ def test_F10_3_an_object_that_is_marked_no_more_gets_its_status_and_the_robots_o
 def test_F10_3_marks_that_come_and_go_during_an_outage_lose_no_status(kill: bool) -> None:
     for marked in (True, False):
         with sharing(marked=not marked) as world:
-            world.robot.set_status("a", {"n": 1})
-            world.settle()
-            world.cut("cloud")
-            world.pass_time(60)
+            world.report("a", {"n": 1})
+            world.cut("cloud", seconds=60)
             mark(world, marked=marked)
-            world.robot.set_status("a", {"n": 2})
-            world.pass_time(60)
+            world.report("a", {"n": 2}, seconds=60)
             if kill:
                 world.crash()
                 world.start()
-            world.mend("cloud")
-            world.settle()
+            world.heal("cloud")
             world.pass_time(60)
             found: Json = original(world).get("status") or {}
             assert (returned(world) if marked else found) == {"n": 2}
@@ -250,14 +217,12 @@ def test_F10_3_marks_that_come_and_go_during_an_outage_lose_no_status(kill: bool
 
 def test_F10_3_a_mark_that_the_watch_shows_late_is_known_from_the_answer_to_a_status() -> None:
     with sharing(marked=False) as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         begun = world.clock.now
         world.weather[Side.CLOUD].lag = 100.0
         mark(world)
         for number in range(2, 6):
-            world.robot.set_status("a", {"n": number})
-            world.pass_time(5)
+            world.report("a", {"n": number}, seconds=5)
         assert (original(world)["status"], returned(world)) == ({"n": 2}, {"n": 5})
         world.settle()
         assert (len(sent(world, since=begun)), returned(world)) == (1, {"n": 5})
@@ -265,19 +230,15 @@ def test_F10_3_a_mark_that_the_watch_shows_late_is_known_from_the_answer_to_a_st
 
 def test_F10_3_an_object_that_is_marked_during_an_outage_gets_one_status_at_most() -> None:
     with sharing(marked=False) as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
-        world.cut("cloud")
-        world.pass_time(60)
+        world.report("a", {"n": 1})
+        world.cut("cloud", seconds=60)
         mark(world)
         for number in range(2, 6):
-            world.robot.set_status("a", {"n": number})
-            world.pass_time(60)
+            world.report("a", {"n": number}, seconds=60)
         begun = world.clock.now
         world.mend("cloud")
         for number in range(6, 9):
-            world.robot.set_status("a", {"n": number})
-            world.pass_time(1)
+            world.report("a", {"n": number}, seconds=1)
         world.settle()
         assert returned(world) == {"n": 8}
         assert len(sent(world, since=begun)) <= 1

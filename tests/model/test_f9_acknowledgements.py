@@ -26,18 +26,18 @@ from tests.model.reporting import (
     fleet,
     marks,
     place,
+    placed,
     rewrite,
     spec_of,
     writes,
 )
+from tests.model.scene import restart
 from tests.model.weather import Fate
 
 
 def test_F9_5_a_replica_is_acknowledged_once_its_copy_has_the_content_and_not_before() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
+        uid = placed(world)
         assert acked(world, (uid, 1))
         world.inject("robot", INTERNAL_ERROR, verb="update", part="/goals/", times=math.inf, seconds=300)
         rewrite(world, "dock", 2, spec={"x": 2})
@@ -49,9 +49,7 @@ def test_F9_5_a_replica_is_acknowledged_once_its_copy_has_the_content_and_not_be
 
 def test_F9_5_content_that_the_robot_rejects_is_not_acknowledged() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
+        uid = placed(world)
         world.inject("robot", invalid(), verb="update", part="/goals/", times=math.inf)
         rewrite(world, "dock", 2, spec={"x": 2})
         world.pass_time(600)
@@ -60,9 +58,7 @@ def test_F9_5_content_that_the_robot_rejects_is_not_acknowledged() -> None:
 
 def test_F9_5_a_rewrite_of_the_same_content_and_marks_that_go_to_another_placement_are_acknowledged() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
+        uid = placed(world)
         rewrite(world, "dock", 2)
         world.pass_time(30)
         assert acked(world, (uid, 2))
@@ -75,9 +71,7 @@ def test_F9_5_a_rewrite_of_the_same_content_and_marks_that_go_to_another_placeme
 
 def test_F9_5_content_that_comes_back_is_acknowledged_with_its_last_write() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
+        uid = placed(world)
         world.cut("robot")
         rewrite(world, "dock", 2, spec={"x": 2})
         world.pass_time(60)
@@ -117,13 +111,10 @@ def test_F9_5_a_replica_that_is_made_anew_is_not_acknowledged_by_what_the_former
 
 def test_F9_5_a_stamp_that_somebody_changes_unmakes_no_acknowledgement() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
-        world.stop()
-        world.robot.annotate(f"dock-{ROBOT}", {f"{OURS}applied": "{}"})
-        world.inject("robot", INTERNAL_ERROR, verb="update", part="/goals/", times=math.inf)
-        world.start()
+        uid = placed(world)
+        with world.down():
+            world.robot.annotate(f"dock-{ROBOT}", {f"{OURS}applied": "{}"})
+            world.inject("robot", INTERNAL_ERROR, verb="update", part="/goals/", times=math.inf)
         world.pass_time(400)
         assert acked(world, (uid, 1))
 
@@ -135,8 +126,7 @@ def test_F9_5_a_replica_that_terminates_is_not_reported_any_more() -> None:
         world.cloud.finalize(f"gate-{ROBOT}", "keeps/it")
         world.pass_time(30)
         assert acked(world, (uid, 1), (other, 1))
-        world.cloud.delete(f"gate-{ROBOT}")
-        world.pass_time(30)
+        world.remove(f"gate-{ROBOT}", seconds=30)
         assert f"gate-{ROBOT}" in world.cloud.objects()
         assert acked(world, (uid, 1))
 
@@ -144,9 +134,7 @@ def test_F9_5_a_replica_that_terminates_is_not_reported_any_more() -> None:
 @pytest.mark.parametrize("drift", ["revert", "keep"])
 def test_F9_5_a_local_change_that_is_kept_or_reverted_counts_as_applied(drift: str) -> None:
     with fleet(kinds={"goals": {"filtered": "true", "drift": drift}}) as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
+        uid = placed(world)
         name = f"dock-{ROBOT}"
         world.inject("robot", INTERNAL_ERROR, verb="update", part="/goals/", times=math.inf, standing=True)
         world.robot.set(name, spec={"x": 9})
@@ -165,9 +153,7 @@ def test_F9_5_a_local_change_that_is_kept_or_reverted_counts_as_applied(drift: s
 
 def test_F9_5_a_copy_that_somebody_deletes_costs_no_report() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
+        uid = placed(world)
         begin = world.clock.now
         for _ in range(5):
             world.robot.delete(f"dock-{ROBOT}")
@@ -179,19 +165,15 @@ def test_F9_5_a_copy_that_somebody_deletes_costs_no_report() -> None:
 @pytest.mark.parametrize("lost", [False, True])
 def test_F9_5_nothing_is_reported_before_the_lists_are_complete(lost: bool) -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
-        world.stop()
-        if lost:
-            world.lose_database()
-        number = len(beats(world))
-        world.cut("robot")
-        world.start()
+        uid = placed(world)
+        with world.down():
+            if lost:
+                world.lose_database()
+            number = len(beats(world))
+            world.cut("robot")
         world.pass_time(900)
         assert len(beats(world)) == number
-        world.mend("robot")
-        world.pass_time(120)
+        world.heal("robot", seconds=120)
         assert len(beats(world)) > number
         stored = [write.after["spec"]["applied"] for write in world.writes if write.resource == STATES and write.after]
         assert {tuple(found) for found in stored[1:]} == {(PLACEMENT,)}
@@ -200,14 +182,11 @@ def test_F9_5_nothing_is_reported_before_the_lists_are_complete(lost: bool) -> N
 
 def test_F9_5_a_list_that_fails_is_waited_for() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
-        world.stop()
-        world.lose_database()
-        world.inject("robot", INTERNAL_ERROR, verb="list", part="/goals", times=math.inf, seconds=600)
-        begin = world.clock.now
-        world.start()
+        uid = placed(world)
+        with world.down():
+            world.lose_database()
+            world.inject("robot", INTERNAL_ERROR, verb="list", part="/goals", times=math.inf, seconds=600)
+            begin = world.clock.now
         world.pass_time(600)
         assert writes(world, since=begin) == []
         world.pass_time(120)
@@ -217,18 +196,14 @@ def test_F9_5_a_list_that_fails_is_waited_for() -> None:
 
 def test_F9_5_a_restart_without_the_cloud_forgets_no_acknowledgement() -> None:
     with fleet() as world:
-        world.start()
-        uid = place(world, "dock")
-        world.pass_time(30)
+        uid = placed(world)
         rewrite(world, "dock", 2)
         world.pass_time(30)
-        world.stop()
-        world.cut("cloud")
-        world.start()
+        with world.down():
+            world.cut("cloud")
         world.pass_time(60)
         begin = world.clock.now
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         assert acked(world, (uid, 2))
         assert len(writes(world, since=begin)) == 1
         assert world.life is not None
@@ -264,13 +239,10 @@ def test_F9_5_a_replica_of_a_kind_without_a_crd_is_acknowledged_also_after_a_res
         metadata = {"name": f"nav-{ROBOT}", "labels": {ROBOT_LABEL: ROBOT, SOURCE: "0" * 24}}
         body = {"metadata": metadata | {"annotations": marks("nav", 1)}, "data": {"speed": "MQ=="}}
         world.cloud.server.answer(Call("create", "POST", f"/api/v1/namespaces/default/{kind}", body=body))
-        world.start()
-        world.pass_time(30)
+        world.begin(seconds=30)
         uid = maps(world.cloud, kind=kind)[f"nav-{ROBOT}"]["metadata"]["uid"]
         assert acked(world, (uid, 1))
-        world.stop()
-        world.start()
-        world.pass_time(400)
+        restart(world, seconds=400)
         assert acked(world, (uid, 1))
         stored = [write.after["spec"]["applied"] for write in world.writes if write.resource == STATES and write.after]
         assert all(stored), "no report lacks it"
@@ -284,8 +256,7 @@ def test_F9_5_of_what_is_no_replica_for_this_robot_nothing_is_reported() -> None
         assert found is not None
         metadata = {key: found["metadata"][key] for key in ("labels", "annotations")}
         world.cloud.create("a-copy-of-its-manifest", spec={"x": 1}, **metadata)
-        world.cloud.create(f"a-{ROBOT}", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.pass_time(30)
+        world.add(f"a-{ROBOT}", labels={ROBOT_LABEL: ROBOT}, seconds=30)
         assert len(world.robot.objects()) == 3
         assert acked(world, (uid, 1))
 
@@ -302,13 +273,11 @@ def test_F9_5_a_report_has_500_placements_at_most() -> None:
 def test_F9_a_report_that_is_never_answered_delays_no_object() -> None:
     with fleet() as world:
         rule = world.inject("cloud", Fate.HUNG, part=PART, times=math.inf)
-        world.start()
-        world.pass_time(10)
+        world.begin(seconds=10)
         place(world, "dock")
         world.pass_time(2)
         assert f"dock-{ROBOT}" in world.robot.objects()
-        world.robot.set_status(f"dock-{ROBOT}", {"n": 1})
-        world.pass_time(2)
+        world.report(f"dock-{ROBOT}", {"n": 1}, seconds=2)
         assert world.cloud.objects()[f"dock-{ROBOT}"]["status"] == {"n": 1}
         world.pass_time(900)
         assert rule.met > 1
@@ -319,8 +288,7 @@ def test_F9_a_report_that_is_never_answered_delays_no_object() -> None:
 def test_F9_where_the_robot_has_the_kind_too_its_objects_and_the_report_leave_each_other_alone() -> None:
     with fleet() as world:
         world.robot.apply(crd_of_reports())
-        world.start()
-        world.pass_time(30)
+        world.begin(seconds=30)
         world.robot.create("spare", kind=STATES, labels={ROBOT_LABEL: ROBOT}, spec={"robot": "spare"})
         world.pass_time(700)
         found = world.cloud.objects(STATES)
@@ -334,8 +302,7 @@ def test_F9_a_copy_that_has_the_reports_name_is_not_written_over() -> None:
         world.robot.apply(crd_of_reports())
         world.robot.create(ROBOT, kind=STATES, labels={ROBOT_LABEL: ROBOT}, spec={"robot": "theirs"})
         rule = world.inject("cloud", INTERNAL_ERROR, verb="discover", part=PART, times=1)
-        world.start()
-        world.pass_time(2 * HOUR)
+        world.begin(seconds=2 * HOUR)
         assert rule.met == 1
         assert spec_of(world)["robot"] == "theirs"
         assert len(writes(world)) == 1, "the copy is made, as that of any object"

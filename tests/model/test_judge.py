@@ -9,7 +9,7 @@ from crsyncer.core.kinds import read_kind
 from crsyncer.core.pair import decide
 from crsyncer.engine.kinds.left_behind import LeftBehind
 from tests.model.mutant import Mutant
-from tests.model.policies import EDGE, apply_policy, on_robot, serve_policies
+from tests.model.policies import EDGE, apply_policy, edit_policy, on_robot, with_policy
 from tests.model.projected import JOB_KIND, JOBS, TASKS, serve_jobs, tasks
 from tests.model.world import World
 
@@ -25,24 +25,18 @@ DEFECTS = (
 
 def edit(defect: AbstractContextManager[None]) -> None:
     """An agent that hears late of an edit makes a copy meanwhile; and another one later, before it is started anew."""
-    with World(kinds={"goals": {"source": None}}) as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot, specSource="cloud")
-        world.start()
-        world.settle()
+    with with_policy(kinds={"goals": {"source": None}}, specSource="cloud") as world:
+        world.begin()
         world.weather[world.robot.side].lag = 20.0
         apply_policy(world.robot, specSource="cloud", filter=EDGE)
-        world.cloud.create("other", spec={"x": 1})
-        world.pass_time(5)
+        world.add("other", seconds=5)
         assert on_robot(world) == {"other"}
         world.pass_time(60)
         assert on_robot(world) == set()
-        world.cloud.create("edge", spec={"x": 1}, labels={"tier": "edge"})
-        world.pass_time(60)
+        world.add("edge", labels={"tier": "edge"}, seconds=60)
         world.stop()
         with defect:
-            world.start()
-            world.pass_time(60)
+            world.begin(seconds=60)
 
 
 def test_C1_7_a_copy_goes_that_was_made_before_the_agent_heard_of_an_edit() -> None:
@@ -60,8 +54,7 @@ def leave_place(defect: AbstractContextManager[None]) -> None:
     with tasks("robot", "a") as world, defect:
         world.cloud.finalize("a", "lab.example.com/wait", kind=TASKS)
         world.cloud.set_status("a", {"n": 1}, kind=TASKS)
-        apply_policy(world.robot, projection=JOBS)
-        world.pass_time(60)
+        edit_policy(world, projection=JOBS, seconds=60)
         if not isinstance(defect, nullcontext):
             world.cloud.finalize("a", kind=TASKS)
         else:
@@ -82,10 +75,9 @@ def test_C1_7_what_a_copy_reports_before_it_has_a_successor_has_to_reach_its_ori
 def test_C1_7_where_copies_were_before_the_store_was_lost_nobody_knows() -> None:
     with tasks("robot", "a") as world:
         world.cloud.set_status("a", {"n": 1}, kind=TASKS)
-        world.crash()
-        world.lose_database()
-        apply_policy(world.robot, projection=JOBS)
-        world.start()
+        with world.down(kill=True):
+            world.lose_database()
+            apply_policy(world.robot, projection=JOBS)
         world.pass_time(120)
         assert "status" not in world.robot.objects()["a"]
 
@@ -93,13 +85,9 @@ def test_C1_7_where_copies_were_before_the_store_was_lost_nobody_knows() -> None
 @contextmanager
 def goal() -> Iterator[World]:
     """A goal of a cloud that also serves jobs; the agent runs."""
-    with World(kinds={"goals": {"source": "cloud"}}) as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
+    with with_policy(kinds={"goals": {"source": "cloud"}}) as world:
         serve_jobs(world)
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a")
         yield world
 
 
@@ -113,8 +101,7 @@ def lose_sight(*, edited: bool) -> None:
             apply_policy(world.robot, projection=JOBS)
         world.pass_time(60)
         world.robot.finalize("a")
-        apply_policy(world.robot)
-        world.pass_time(60)
+        edit_policy(world, seconds=60)
 
 
 def test_C1_7_a_status_is_not_owed_to_an_original_of_a_kind_that_is_not_meant() -> None:
@@ -132,14 +119,11 @@ def regain_sight(defect: AbstractContextManager[None]) -> None:
     with goal() as world, defect:
         world.order("hold", resource="goals")
         apply_policy(world.robot, projection=JOBS)
-        world.cloud.create("b", kind=JOB_KIND, spec={"x": 2})
-        world.pass_time(60)
-        world.robot.set_status("a", {"n": 1})
-        world.pass_time(60)
+        world.add("b", kind=JOB_KIND, spec={"x": 2}, seconds=60)
+        world.report("a", {"n": 1}, seconds=60)
         assert set(world.robot.objects()) == {"a", "b"}
         assert "status" not in world.cloud.objects()["a"]
-        apply_policy(world.robot)
-        world.pass_time(5)
+        edit_policy(world, seconds=5)
         world.order("release", id=world.status()["holds"][0]["id"])
         world.pass_time(60)
         assert set(world.robot.objects()) == {"a"}

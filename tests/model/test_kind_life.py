@@ -29,16 +29,13 @@ def watches(world: World) -> dict[Side, int]:
 def test_S1_1_a_kind_that_is_annotated_anew_while_a_list_is_awaited_goes_on(fate: Fate) -> None:
     for moment in (0.05, 0.3, 5.0):
         with synced() as world:
-            for number in range(24):
-                world.cloud.create(f"g{number}", spec={"x": 1})
-            world.settle()
+            world.add(*(f"g{number}" for number in range(24)))
             world.inject("cloud", fate, verb="list", part="/goals")
             for number in range(24):
                 world.cloud.delete(f"g{number}")
             world.pass_time(moment)
             world.robot.apply(crd(GROUP, drift="keep"))
-            world.cloud.create("b", spec={"x": 1})
-            world.pass_time(200)
+            world.add("b", seconds=200)
             assert set(world.robot.objects()) == {"a", "b"}, moment
             assert watches(world) == {Side.CLOUD: 1, Side.ROBOT: 1}
 
@@ -48,9 +45,7 @@ def test_S1_1_a_kind_that_is_annotated_anew_while_it_renegotiates_runs_once(agai
     for moment in range(0, 40, 5):
         with scene(goals={"versions": ("v1", "v2"), "storage": "v1"}) as world:
             world.cloud.apply(crd(GROUP))
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+            world.begin("a")
             world.weather[Side.CLOUD].closing = 0.5
             world.cloud.restart()
             world.cloud.apply(crd(GROUP, versions=("v2",)))  # the cursor has expired: a reason to negotiate anew
@@ -72,8 +67,7 @@ def test_S1_8_a_kind_that_is_annotated_again_waits_until_its_old_generation_has_
         world.robot.apply(crd(GROUP))
         world.pass_time(0.3)
         assert max(watches(world).values()) <= 1
-    world.cloud.set("a", spec={"x": 2})
-    world.settle()
+    world.edit("a", spec={"x": 2})
     assert copy(world)["spec"] == {"x": 2}
     assert watches(world) == {Side.CLOUD: 1, Side.ROBOT: 1}
 

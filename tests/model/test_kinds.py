@@ -6,7 +6,7 @@ from crsyncer.core.model import Side
 from crsyncer.core.requests import calls
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
-from tests.model.scene import copy, holds, out_of_sight, redefine, scene, synced
+from tests.model.scene import copy, holds, out_of_sight, redefine, restart, scene, synced
 from tests.model.weather import Fate, Rule
 from tests.model.world import World
 from tests.system.bed import crd
@@ -32,8 +32,7 @@ def test_S5_5_a_kind_that_is_being_deleted_when_it_is_met_and_made_anew_costs_no
         for number in range(objects):
             world.cloud.create(f"a{number}", spec={"x": 1})
         world.cloud.delete_kind()
-        world.start()
-        world.settle()
+        world.begin()
         world.cloud.sweep()
         world.cloud.apply(crd(GROUP))
         world.pass_time(3600)
@@ -50,8 +49,7 @@ def test_S5_5_a_kind_whose_deletion_begins_while_it_is_met_costs_no_copy(hundred
         world.weather[Side.CLOUD].latency = 0.04
         if lost:
             world.weather[Side.CLOUD].add(Rule(lambda call: "/customresourcedefinitions/" in call.path, Fate.LOST, 1))
-        world.start()
-        world.pass_time(hundredths / 100)
+        world.begin(seconds=hundredths / 100)
         world.cloud.delete_kind()
         world.pass_time(10)
         world.cloud.sweep()
@@ -62,8 +60,7 @@ def test_S5_5_a_kind_whose_deletion_begins_while_it_is_met_costs_no_copy(hundred
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("how", ["cut", "down"])
 def test_S5_5_a_kind_that_was_made_anew_out_of_sight_costs_no_copy(world: World, how: str, compacted: bool) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     with out_of_sight(world, how):
         redefine(world, "b")
         if compacted:
@@ -71,15 +68,11 @@ def test_S5_5_a_kind_that_was_made_anew_out_of_sight_costs_no_copy(world: World,
     world.pass_time(600)
     assert set(world.robot.objects()) == {"a", "b"}
     assert holds(world) == [("KindMissing", 1)]
-    world.crash()
-    world.start()
-    world.pass_time(600)
+    restart(world, kill=True, seconds=600)
     assert holds(world) == [("KindMissing", 1)]
-    world.cloud.create("a", spec={"x": 2})
-    world.settle()
+    world.add("a", spec={"x": 2})
     assert (holds(world), copy(world)["spec"]) == ([], {"x": 2})
-    world.cloud.delete("a")
-    world.settle()
+    world.remove("a")
     assert set(world.robot.objects()) == {"b"}
 
 
@@ -95,12 +88,8 @@ def test_S5_5_a_kind_that_was_made_anew_within_a_moment_costs_no_copy(world: Wor
 def test_S8_1_a_robots_crd_made_anew_in_a_gap_of_its_watch_costs_no_copy_in_the_cloud(count: int, last: bool) -> None:
     with scene(goals={"source": "robot"}) as world:
         names = [f"g{number:02}" for number in range(count)]
-        for name in names:
-            world.robot.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
-        world.cut("robot")
-        world.pass_time(60)
+        world.begin(*names, source="robot")
+        world.cut("robot", seconds=60)
         world.robot.delete_kind()
         assert world.robot.sweep()
         world.robot.apply(crd(GROUP, source="robot"))
@@ -109,8 +98,7 @@ def test_S8_1_a_robots_crd_made_anew_in_a_gap_of_its_watch_costs_no_copy_in_the_
         if last:
             rule = Rule(lambda call: call.path == calls.CRDS and "fieldSelector" not in dict(call.query), _DENIED, 50)
             world.weather[Side.ROBOT].rules.append(rule)
-        world.mend("robot")
-        world.pass_time(600)
+        world.heal("robot", seconds=600)
         assert set(world.cloud.objects()) == set(names)
         assert holds(world) == [("KindMissing", count - 1)]
         assert world.cloud.objects()[names[0]]["spec"] == {"x": 2}
@@ -118,9 +106,7 @@ def test_S8_1_a_robots_crd_made_anew_in_a_gap_of_its_watch_costs_no_copy_in_the_
 
 @pytest.mark.parametrize("how", ["cut", "down"])
 def test_S5_5_a_kind_that_was_made_anew_with_half_of_its_objects_keeps_the_others(world: World, how: str) -> None:
-    for name in ("b", "c", "d"):
-        world.cloud.create(name, spec={"x": 1})
-    world.settle()
+    world.add("b", "c", "d")
     with out_of_sight(world, how):
         redefine(world, "a", "b")
     world.pass_time(600)
@@ -134,22 +120,18 @@ def test_S5_5_a_kind_that_was_made_anew_with_all_its_objects_holds_nothing_later
         redefine(world, "a")
     world.settle()
     assert (holds(world), copy(world)["spec"]) == ([], {"x": 2})
-    world.cloud.delete("a")
-    world.settle()
+    world.remove("a")
     assert set(world.robot.objects()) == set()
 
 
 def test_S5_5_a_kind_that_was_made_anew_is_another_whenever_the_agent_is_killed() -> None:
     for steps in range(1, 60, 2):
         with synced(steps) as world:
-            world.crash()
-            redefine(world)
-            world.start()
+            with world.down(kill=True):
+                redefine(world)
             world.crash_after(steps)
             world.pass_time(5)
-            world.crash()
-            world.start()
-            world.pass_time(100)
+            restart(world, kill=True, seconds=100)
             assert (set(world.robot.objects()), holds(world)) == ({"a"}, [("KindMissing", 1)]), steps
 
 
@@ -157,9 +139,7 @@ def test_S5_5_a_kind_that_was_made_anew_is_another_whenever_the_agent_is_killed(
 def test_S5_5_a_kind_made_anew_costs_no_copy_when_the_agent_is_killed_once_it_says_so(how: str) -> None:
     for moment in range(12):
         with synced(moment) as world:
-            for number in range(4):
-                world.cloud.create(f"g{number}", spec={"x": 1})
-            world.settle()
+            world.add(*(f"g{number}" for number in range(4)))
             with out_of_sight(world, how):
                 redefine(world, "g0")
             deadline = world.clock.now + 120
@@ -167,26 +147,20 @@ def test_S5_5_a_kind_made_anew_costs_no_copy_when_the_agent_is_killed_once_it_sa
                 assert world.clock.now < deadline
                 world.pass_time(0.01)
             world.pass_time(0.05 * moment)
-            world.crash()
-            world.start()
-            world.pass_time(120)
+            restart(world, kill=True, seconds=120)
             assert (len(world.robot.objects()), holds(world)) == (5, [("KindMissing", 4)]), moment
 
 
 def test_S5_5_a_kind_made_anew_stays_held_when_the_link_breaks_before_both_sides_are_listed() -> None:
     with synced() as world:
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
+        world.add("b")
         with out_of_sight(world, "down"):
             redefine(world)
             world.cut("robot")
         world.pass_time(60)
-        world.cut("cloud")
-        world.pass_time(60)
-        world.mend("cloud")
-        world.pass_time(60)
-        world.mend("robot")
-        world.pass_time(600)
+        world.cut("cloud", seconds=60)
+        world.heal("cloud", seconds=60)
+        world.heal("robot", seconds=600)
         assert set(world.robot.objects()) == {"a", "b"}
         assert holds(world) == [("KindMissing", 2)]
 
@@ -194,10 +168,8 @@ def test_S5_5_a_kind_made_anew_stays_held_when_the_link_breaks_before_both_sides
 @pytest.mark.parametrize("reply", [Reply(403, {"message": "denied"}), Reply(404, {}, "404 page not found")])
 def test_S5_5_where_crds_cannot_be_read_discovery_tells_of_a_kind(reply: Reply) -> None:
     with synced(crds=reply) as world:
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
-        world.cloud.delete("b")
-        world.settle()
+        world.add("b")
+        world.remove("b")
         assert set(world.robot.objects()) == {"a"}
         world.cloud.delete_kind()
         world.cloud.sweep()
@@ -207,8 +179,7 @@ def test_S5_5_where_crds_cannot_be_read_discovery_tells_of_a_kind(reply: Reply) 
 
 def test_S5_5_a_role_that_is_narrowed_to_read_no_crd_stops_no_deletion(world: World) -> None:
     world.inject("cloud", _DENIED, verb="get", part="/customresourcedefinitions/", times=10_000)
-    world.cloud.delete("a")
-    world.pass_time(600)
+    world.remove("a", seconds=600)
     assert (set(world.robot.objects()), holds(world)) == (set(), [])
 
 
@@ -217,12 +188,9 @@ def test_S5_5_where_discovery_is_forbidden_what_is_deleted_one_by_one_waits_toge
     with synced(crds=_DENIED) as world:
         world.inject("cloud", _DENIED, verb="discover", part=f"/apis/{GROUP}/v1", times=10_000)
         names = [f"g{number}" for number in range(count)]
+        world.add(*names)
         for name in names:
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
-        for name in names:
-            world.cloud.delete(name)
-            world.pass_time(2.0 / count)
+            world.remove(name, seconds=2.0 / count)
         world.pass_time(9.0)
         assert (set(world.robot.objects()), holds(world)) == ({"a"}, [])
 
@@ -230,12 +198,8 @@ def test_S5_5_where_discovery_is_forbidden_what_is_deleted_one_by_one_waits_toge
 def test_S8_3_a_cloud_that_was_built_anew_while_a_deletion_is_asked_about_is_no_kind_made_anew() -> None:
     for seed in range(12):
         with scene(seed) as world:
-            world.start()
-            for name in ("a", "b"):
-                world.cloud.create(name, spec={"x": 1})
-            world.settle()
-            world.cloud.delete("b")
-            world.pass_time(0.02 + seed / 100)
+            world.begin("a", "b")
+            world.remove("b", seconds=0.02 + seed / 100)
             world.cloud.rebuild(revision=10)
             world.pass_time(200)
             assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
@@ -250,9 +214,7 @@ def test_S5_5_a_verification_that_is_refused_a_few_times_is_no_answer_and_made_a
         for verb, part in (("list", "/goals"), ("discover", f"/apis/{GROUP}/v1")):
             for count in (1, 12):
                 with synced(crds=_DENIED) as world:
-                    for number in range(count):
-                        world.cloud.create(f"g{number}", spec={"x": 1})
-                    world.settle()
+                    world.add(*(f"g{number}" for number in range(count)))
                     if verb == "list" and count == 1:  # so that a list has to tell
                         world.inject("cloud", Reply(403, {}), verb="discover", part=f"/apis/{GROUP}/v1")
                     for number in range(count):
@@ -267,12 +229,10 @@ def test_S5_5_a_verification_that_is_refused_a_few_times_is_no_answer_and_made_a
 def test_S5_5a_a_deletion_behind_a_gateway_that_lost_its_way_is_held_until_a_human_releases_it(readable: bool) -> None:
     for before in (0.0, 0.5, 3.0):
         with synced(crds=None if readable else _DENIED) as world:
-            world.cloud.create("b", spec={"x": 1})
-            world.settle()
+            world.add("b")
             lost = world.lose_paths("cloud")
             world.pass_time(before)
-            world.cloud.delete("b")
-            world.pass_time(6)
+            world.remove("b", seconds=6)
             assert set(world.robot.objects()) == {"a", "b"}
             world.weather[Side.CLOUD].rules.remove(lost)
             world.pass_time(60)
@@ -283,12 +243,10 @@ def test_S5_5a_a_deletion_behind_a_gateway_that_lost_its_way_is_held_until_a_hum
 
 
 def test_S5_5a_a_release_deletes_no_copy_whose_original_a_watch_shows_again(world: World) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     uid = copy(world)["metadata"]["uid"]
     lost = world.lose_paths("cloud")
-    world.cloud.delete("b")
-    world.pass_time(20)
+    world.remove("b", seconds=20)
     world.inject("cloud", Reply(503, {}), verb="discover", part=f"/apis/{GROUP}/v1", times=10_000)
     world.weather[Side.CLOUD].rules.remove(lost)
     world.pass_time(60)
@@ -305,14 +263,11 @@ def test_S5_5a_what_is_released_while_its_kind_is_missing_comes_back_with_the_ki
         world.cloud.label("a", touched="1")
         world.settle()
         lost = world.lose_paths("cloud")
-        world.cloud.create("b", spec={"x": 1})
-        world.pass_time(60)
-        world.cut("cloud")
-        world.pass_time(60)
+        world.add("b", seconds=60)
+        world.cut("cloud", seconds=60)
         world.order("release", id=world.status()["holds"][0]["id"])
         world.weather[Side.CLOUD].rules.remove(lost)
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         assert set(world.robot.objects()) == {"a", "b"}
 
 
@@ -320,14 +275,12 @@ def test_S5_5a_what_is_released_while_its_kind_is_missing_comes_back_with_the_ki
 def test_S5_5a_a_gateway_that_lost_its_way_and_hid_no_deletion_holds_nothing_later(readable: bool) -> None:
     with synced(crds=None if readable else _DENIED) as world:
         lost = world.lose_paths("cloud")
-        world.cloud.set("a", spec={"x": 2})
-        world.pass_time(6)
+        world.edit("a", spec={"x": 2}, seconds=6)
         assert holds(world) == [("KindMissing", 1)]
         world.weather[Side.CLOUD].rules.remove(lost)
         world.pass_time(60)
         assert (world.status()["health"], holds(world)) == ("healthy", [])
-        world.cloud.delete("a")
-        world.settle()
+        world.remove("a")
         assert world.robot.objects() == {}
 
 
@@ -335,8 +288,7 @@ def test_S5_5a_a_gateway_that_lost_its_way_and_hid_no_deletion_holds_nothing_lat
 def test_S5_5a_an_answer_that_says_nothing_about_the_kind_ends_no_hold(reply: Reply) -> None:
     with synced(crds=_DENIED) as world:
         lost = world.lose_paths("cloud")
-        world.cloud.set("a", spec={"x": 2})
-        world.pass_time(6)
+        world.edit("a", spec={"x": 2}, seconds=6)
         world.inject("cloud", reply, verb="discover", part=f"/apis/{GROUP}/v1", times=10_000)
         world.weather[Side.CLOUD].rules.remove(lost)
         world.pass_time(60)
@@ -347,8 +299,7 @@ def test_S5_5a_an_answer_that_says_nothing_about_the_kind_ends_no_hold(reply: Re
 
 
 def test_S5_5_what_a_fresh_list_lacks_after_a_gateway_had_lost_its_way_is_held(world: World) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     lost = world.lose_paths("cloud")
     world.pass_time(3)
     world.cloud.delete("b")
@@ -360,8 +311,7 @@ def test_S5_5_what_a_fresh_list_lacks_after_a_gateway_had_lost_its_way_is_held(w
 
 
 def test_S5_5_another_crd_behind_a_gateway_that_had_lost_its_way_is_another_kind(world: World) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     lost = world.lose_paths("cloud")
     lost.standing = True  # the watch ends before anything is asked for
     world.pass_time(3)
@@ -377,9 +327,8 @@ def test_S5_5_a_kind_made_anew_costs_no_copy_when_the_agent_is_killed_before_the
             redefine(world, "b")
             world.cut("robot")
         world.pass_time(60)
-        world.crash()
-        world.mend("robot")
-        world.inject("cloud", Reply(429, {}), part="/customresourcedefinitions/")
-        world.start()
+        with world.down(kill=True):
+            world.mend("robot")
+            world.inject("cloud", Reply(429, {}), part="/customresourcedefinitions/")
         world.pass_time(600)
         assert (set(world.robot.objects()), holds(world)) == ({"a", "b"}, [("KindMissing", 1)])

@@ -29,9 +29,7 @@ def publishing(answer: Reply | Fate | None) -> Iterator[World]:
         checker = Checker(world, specs(world.kinds))
         if answer is not None:
             world.inject("robot", answer, part=EVENTS, times=math.inf, standing=True)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         yield world
         assert checker.violations + world.troubles == []
 
@@ -44,8 +42,7 @@ def published(world: World) -> list[Request]:
 def test_drift_is_an_event_about_the_copy_and_ordinary_work_is_none() -> None:
     with publishing(MADE) as world:
         world.cloud.set("a", spec={"x": 2})
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         assert published(world) == []
         world.robot.set("a", spec={"x": 9})
         world.pass_time(5)
@@ -99,10 +96,8 @@ def test_a_robot_that_takes_no_events_changes_nothing(answer: Reply | Fate) -> N
         with publishing(each) as world:
             for number in range(12):
                 world.robot.set("a", spec={"x": 90 + number})
-                world.robot.set_status("a", {"n": number})
-                world.pass_time(20)
-            world.cloud.delete("a")
-            world.pass_time(60)
+                world.report("a", {"n": number}, seconds=20)
+            world.remove("a", seconds=60)
             status = world.status()
             came.append((sorted(changes(world)), {part: status[part] for part in ("health", "outbox", "holds")}))
             assert status["sides"]["robot"]["reconnects"] == 0
@@ -112,9 +107,7 @@ def test_a_robot_that_takes_no_events_changes_nothing(answer: Reply | Fate) -> N
 
 def test_after_a_refusal_the_robot_is_left_alone_for_a_minute() -> None:
     with publishing(FORBIDDEN) as world:
-        for name in "bcdefgh":
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.add(*"bcdefgh")
         for name in "abcdefgh":
             world.robot.set(name, spec={"x": 9})
         world.pass_time(30)
@@ -129,11 +122,9 @@ def test_after_a_refusal_the_robot_is_left_alone_for_a_minute() -> None:
 
 def test_while_the_robot_is_away_nothing_is_kept_for_it() -> None:
     with publishing(MADE) as world:
-        world.cut("robot")
-        world.pass_time(60)
+        world.cut("robot", seconds=60)
         world.order("hold", resource="goals")
         world.pass_time(60)
-        world.mend("robot")
-        world.pass_time(120)
+        world.heal("robot", seconds=120)
         assert published(world) == []
         assert set(world.robot.objects()) == {"a"}

@@ -41,14 +41,12 @@ def test_S1_7_mapped_namespaces_are_synced_both_ways_and_nothing_else_is_asked_f
         assert (made["spec"], made["metadata"]["labels"]) == ({"x": 1}, labels)
         assert (made["metadata"]["namespace"], stamped(made)) == (down.home, first["metadata"]["uid"])
         down.set_status("a", {"n": 1})
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2}, source=source)
         assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})
         down.delete("a")
         world.settle()
         assert (down.objects()["a"]["spec"], down.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})
-        up.delete("a")
-        world.settle()
+        world.remove("a", source=source)
         assert up.objects() == down.objects() == {}
         for plane in (up, down):
             assert places_asked(world, plane.side) == {plane.home}
@@ -64,9 +62,7 @@ def test_S1_7_a_missing_namespace_is_made_by_the_name_that_it_has_there(source: 
         place = {Side.CLOUD: "theirs", Side.ROBOT: "ours"}
         up.make_namespace(place[up.side])
         up.create("a", namespace=place[up.side], spec={"x": 1})
-        up.create("b", spec={"x": 2})
-        world.start()
-        world.settle()
+        world.begin("b", source=source, spec={"x": 2})
         assert down.objects(namespace=place[down.side])["a"]["spec"] == {"x": 1}
         assert down.objects()["b"]["spec"] == {"x": 2}
         assert [each.call.body["metadata"] for each in world.journal.asked(verb="create", kind="namespaces")] == [
@@ -83,15 +79,12 @@ def test_S1_7_names_may_cross_and_pairs_stay_apart(source: str) -> None:
                 plane.make_namespace(name)
         for name in ("one", "two"):
             up.create("a", namespace=name, spec={"in": name})
-        world.start()
-        world.settle()
+        world.begin()
         assert down.objects(namespace="one")["a"]["spec"] == {"in": "two"}
         assert down.objects(namespace="two")["a"]["spec"] == {"in": "one"}
-        down.set_status("a", {"n": 1}, namespace="one")
-        world.settle()
+        world.report("a", {"n": 1}, namespace="one", source=source)
         assert up.objects(namespace="two")["a"]["status"] == {"n": 1}
-        up.delete("a", namespace="two")
-        world.settle()
+        world.remove("a", namespace="two", source=source)
         assert (down.objects(namespace="one"), set(down.objects(namespace="two"))) == ({}, {"a"})
 
 
@@ -99,11 +92,8 @@ def test_S1_7_names_may_cross_and_pairs_stay_apart(source: str) -> None:
 def test_S1_7_cluster_scoped_kinds_have_no_part_in_a_map(source: str) -> None:
     with mapped(source=source, cluster=True) as world:
         up, down = roles(world, source)
-        world.start()
-        up.create("a", spec={"x": 1})
-        world.settle()
-        down.set_status("a", {"n": 1})
-        world.settle()
+        world.begin("a", source=source)
+        world.report("a", {"n": 1}, source=source)
         assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 1}, {"n": 1})
         remap(world, EVERYWHERE)
         assert set(down.objects()) == {"a"}
@@ -141,9 +131,7 @@ def test_S1_7_robots_whose_namespaces_have_one_name_share_a_cloud() -> None:
 
 def test_S1_7_an_object_of_another_namespace_is_never_applied_whatever_the_server_says() -> None:
     with mapped() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         world.cloud.make_namespace("default")
         for name in ("default", "robot-r2"):
             world.cloud.make_namespace(name)
@@ -169,10 +157,7 @@ def test_S1_7_an_object_of_another_namespace_is_never_applied_whatever_the_serve
 def test_S6_2_with_a_map_a_restart_resumes_and_writes_nothing(source: str, kill: bool) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        for name in "abcdefg":
-            up.create(name, spec={"x": 1})
-        world.settle()
+        world.begin(*"abcdefg", source=source)
         for name in "abcdefg":
             down.set_status(name, {"n": 1})
         world.settle()
@@ -181,8 +166,7 @@ def test_S6_2_with_a_map_a_restart_resumes_and_writes_nothing(source: str, kill:
         for side in Side:
             assert full_lists(world, str(side), since) == []
         up.set("a", spec={"x": 2})
-        down.set_status("b", {"n": 2})
-        world.settle()
+        world.report("b", {"n": 2}, source=source)
         assert (down.objects()["a"]["spec"], up.objects()["b"]["status"]) == ({"x": 2}, {"n": 2})
         assert len(changes(world)) == done + 2
 
@@ -191,10 +175,7 @@ def test_S6_2_with_a_map_a_restart_resumes_and_writes_nothing(source: str, kill:
 def test_S9_4_with_a_map_a_list_by_digest_finds_what_is_known(source: str) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        for number in range(20):
-            up.create(f"n{number}", spec={"x": 1})
-        world.settle()
+        world.begin(*(f"n{number}" for number in range(20)), source=source)
         done = len(changes(world))
         world.order("resync")
         world.settle()
@@ -204,8 +185,7 @@ def test_S9_4_with_a_map_a_list_by_digest_finds_what_is_known(source: str) -> No
             ]
         assert len(changes(world)) == done
         world.cut("cloud")
-        world.cut("robot")
-        world.pass_time(10)
+        world.cut("robot", seconds=10)
         up.set("n3", spec={"x": 2})
         up.delete("n4")
         for plane in (up, down):
@@ -221,18 +201,12 @@ def test_S9_4_with_a_map_a_list_by_digest_finds_what_is_known(source: str) -> No
 def test_S6_1_with_a_map_a_kill_anywhere_is_followed_by_agreement(source: str, steps: int) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        for name in "abc":
-            up.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", "b", "c", source=source)
         world.crash_after(steps)
         up.set("a", spec={"x": 2})
         up.delete("b")
-        down.set_status("c", {"n": 1})
-        world.pass_time(5)
-        world.crash()
-        world.start()
-        world.settle()
+        world.report("c", {"n": 1}, source=source, seconds=5)
+        restart(world, kill=True)
         assert {name: each["spec"] for name, each in down.objects().items()} == {"a": {"x": 2}, "c": {"x": 1}}
         assert up.objects()["c"]["status"] == {"n": 1}
         assert holds(world) == []
@@ -245,13 +219,9 @@ def test_S6_1_with_a_map_a_kill_anywhere_is_followed_by_agreement(source: str, s
 def test_S5_5_a_hold_names_upstreams_keys_and_its_release_deletes_the_copies(source: str) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        for name in "ab":
-            up.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b", source=source)
         world.order("hold", resource="goals")
-        up.delete("a")
-        world.pass_time(60)
+        world.remove("a", source=source, seconds=60)
         assert set(down.objects()) == {"a", "b"}
         restart(world, kill=True)
         (hold,) = world.status()["holds"]
@@ -264,9 +234,7 @@ def test_S5_5_a_hold_names_upstreams_keys_and_its_release_deletes_the_copies(sou
 def test_S2_3_with_a_map_a_local_object_of_that_name_is_not_touched() -> None:
     with mapped(filtered="true") as world:
         world.robot.create("a", spec={"x": 7})
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.start()
-        world.pass_time(60)
+        world.begin("a", labels={ROBOT_LABEL: ROBOT}, seconds=60)
         (hold,) = world.status()["holds"]
         assert (hold["reason"], hold["names"]) == ("NameTaken", ["robot-r1/a"])
         assert world.robot.objects()["a"]["spec"] == {"x": 7}
@@ -278,9 +246,7 @@ def test_S2_3_with_a_map_a_local_object_of_that_name_is_not_touched() -> None:
 
 def test_S2_3_with_a_map_a_copy_that_lost_its_label_is_found_again() -> None:
     with mapped(filtered="true") as world:
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.start()
-        world.settle()
+        world.begin("a", labels={ROBOT_LABEL: ROBOT})
         uid = world.robot.objects()["a"]["metadata"]["uid"]
         world.robot.label("a", robot=None)
         world.pass_time(60)
@@ -296,10 +262,8 @@ def test_a_kubernetes_event_is_about_the_object_as_the_robot_calls_it(source: st
     with mapped(source=source) as world:
         world.settings = replace(world.settings, kubernetes_events=True)
         world.inject("robot", Reply(201, {}), part="/apis/events.k8s.io/", times=99)
-        up, down = roles(world, source)
-        world.start()
-        up.create("a", spec={"x": 1})
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         down.set("a", spec={"x": 9})
         world.pass_time(10)
         (event,) = [each.call for each in world.journal.requests if "events.k8s.io" in each.call.path]
@@ -313,9 +277,7 @@ def test_a_kubernetes_event_is_about_the_object_as_the_robot_calls_it(source: st
 def test_explain_calls_a_pair_by_upstreams_key_and_says_what_the_copy_is_called(source: str) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        world.start()
-        up.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a", source=source)
         told = world.order("explain", resource="goals", name="a")
         assert (told["namespace"], told["name"], told["state"]) == (up.home, "a", "in-sync")
         assert told["copy"] == {"namespace": down.home, "name": "a"}
@@ -327,6 +289,5 @@ def test_explain_calls_a_pair_by_upstreams_key_and_says_what_the_copy_is_called(
         world.inject(
             str(down.side), Reply(422, {"message": "no", "details": {"causes": [{}]}}), verb="update", times=99
         )
-        up.set("a", spec={"x": 2})
-        world.pass_time(10)
+        world.edit("a", spec={"x": 2}, source=source, seconds=10)
         assert [each["namespace"] for each in world.order("pending")["pending"]] == [up.home]

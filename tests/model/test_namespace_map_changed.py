@@ -18,13 +18,10 @@ def test_S1_7_where_a_map_is_made_narrower_copies_stay_as_they_are(source: str) 
         for plane in (up, down):
             plane.make_namespace(place[plane.side])
         up.create("a", spec={"x": 1})
-        up.create("b", namespace=place[up.side], spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("b", source=source, namespace=place[up.side])
         remap(world, HOME)
         up.delete("b", namespace=place[up.side])
-        up.delete("a")
-        world.pass_time(HOUR)
+        world.remove("a", source=source, seconds=HOUR)
         assert set(down.objects(namespace=place[down.side])) == {"b"}
         assert down.objects() == {}
         assert holds(world) == []
@@ -52,8 +49,7 @@ def test_S8_3_another_map_deletes_and_overwrites_no_copy_before_a_human_says_so(
             up.make_namespace(place)
             up.create("a", namespace=place, spec={"in": place})
             up.create("b", namespace=place, spec={"in": place})
-        world.start()
-        world.settle()
+        world.begin()
         for place in before.on(down.side) or (down.home,):
             down.set_status("a", {"n": 1}, namespace=place)
         world.settle()
@@ -80,9 +76,7 @@ def test_S8_3_another_map_deletes_and_overwrites_no_copy_before_a_human_says_so(
 def test_S8_3_what_another_map_would_delete_is_held_and_released_by_a_human(source: str) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         other = Namespaces(("robot-r1",), ("apps",)) if source == "robot" else Namespaces(("robot-r2",), ("default",))
         up.make_namespace(other.on(up.side)[0])
         up.create("b", namespace=other.on(up.side)[0], spec={"x": 2})
@@ -95,8 +89,7 @@ def test_S8_3_what_another_map_would_delete_is_held_and_released_by_a_human(sour
         world.settle()
         assert set(down.objects()) == {"b"}
         assert set(up.objects()) == {"a"}
-        up.delete("b", namespace=other.on(up.side)[0])
-        world.settle()
+        world.remove("b", namespace=other.on(up.side)[0], source=source)
         assert down.objects() == {}
 
 
@@ -104,19 +97,15 @@ def test_S8_3_what_another_map_would_delete_is_held_and_released_by_a_human(sour
 def test_S4_3_a_copy_in_another_place_blanks_no_status(source: str) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        down.set_status("a", {"n": 1})
-        world.settle()
+        world.begin("a", source=source)
+        world.report("a", {"n": 1}, source=source)
         other = Namespaces(("robot-r1",), ("apps",)) if source == "cloud" else Namespaces(("robot-r2",), ("default",))
         remap(world, other)
         place = other.on(down.side)[0]
         assert down.objects(namespace=place)["a"]["status"] == {"n": 1}
         assert up.objects()["a"]["status"] == {"n": 1}
         down.set_status("a", {"n": 2}, namespace=place)
-        down.set_status("a", {"n": 3})
-        world.pass_time(HOUR)
+        world.report("a", {"n": 3}, source=source, seconds=HOUR)
         assert up.objects()["a"]["status"] == {"n": 2}
         assert down.objects()["a"]["status"] == {"n": 3}
 
@@ -125,16 +114,12 @@ def test_S4_3_a_copy_in_another_place_blanks_no_status(source: str) -> None:
 def test_S6_3_a_status_that_waits_goes_up_also_where_the_map_has_lost_its_namespace(source: str) -> None:
     with mapped(source=source) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        world.cut(str(up.side))
-        world.pass_time(5)
-        down.set_status("a", {"n": 1})
-        world.pass_time(5)
+        world.begin("a", source=source)
+        world.cut(str(up.side), seconds=5)
+        world.report("a", {"n": 1}, source=source, seconds=5)
         world.mend(str(up.side))
         remap(world, Namespaces(("robot-r9",), ("else",)))
         world.pass_time(600)
         assert up.objects()["a"]["status"] == {"n": 1}
         assert set(down.objects()) == {"a"}
-        assert (row(world) or {})["pending"] == {"spec": 0, "status": 0}
+        assert row(world)["pending"] == {"spec": 0, "status": 0}

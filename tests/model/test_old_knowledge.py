@@ -7,7 +7,7 @@ import pytest
 from crsyncer.core.content.annotations import SUBTREE
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
-from tests.model.scene import copy, original, scene, synced
+from tests.model.scene import copy, original, restart, scene, synced
 from tests.model.shared import returned, sharing
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -21,66 +21,37 @@ def uid(world: World) -> str:
 
 def start_with_an_older_store(world: World, cloud: str) -> None:
     """The copy of the second object named a reports DONE while the agent is down; its store knows the first one."""
-    world.start()
-    world.cloud.create("a", spec={"x": 1})
-    world.settle()
-    world.stop()
-    older = replace(world.disk, rows=list(world.disk.rows))
-    world.start()
+    world.begin("a")
+    with world.down():
+        older = replace(world.disk, rows=list(world.disk.rows))
     world.cloud.delete("a")
-    world.cloud.create("a", spec={"x": 2})
-    world.settle()
-    world.stop()
-    world.disk = older
-    world.robot.set_status("a", DONE)
-    if cloud == "cut":
-        world.cut("cloud")
-    else:
-        world.weather[Side.CLOUD].lag = 0.5
-    world.boots += 1
-    world.start()
+    world.add("a", spec={"x": 2})
+    with world.down():
+        world.disk = older
+        world.robot.set_status("a", DONE)
+        if cloud == "cut":
+            world.cut("cloud")
+        else:
+            world.weather[Side.CLOUD].lag = 0.5
+        world.boots += 1
 
 
+@pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("cloud", ["cut", "late"])
-def test_S5_4_a_copy_of_a_newer_object_than_the_store_knows_is_kept_and_so_is_its_status(cloud: str) -> None:
+def test_S5_4_a_copy_of_a_newer_object_than_the_store_knows_is_kept_and_so_is_its_last_status(
+    cloud: str, deleted: bool
+) -> None:
     for seed in range(6):
         with scene(seed) as world:
             start_with_an_older_store(world, cloud)
             made = uid(world)
+            if deleted:
+                world.pass_time(0.4)
+                world.robot.delete("a")
             world.pass_time(60)
-            world.mend("cloud")
-            world.settle()
-            assert uid(world) == made
+            world.heal("cloud")
+            assert (uid(world) == made) is not deleted
             assert (copy(world)["spec"], copy(world)["status"], original(world)["status"]) == ({"x": 2}, DONE, DONE)
-
-
-@pytest.mark.parametrize("cloud", ["cut", "late"])
-def test_S5_4_the_last_status_of_a_newer_object_than_the_store_knows_reaches_it(cloud: str) -> None:
-    for seed in range(6):
-        with scene(seed) as world:
-            start_with_an_older_store(world, cloud)
-            world.pass_time(0.4)
-            world.robot.delete("a")
-            world.pass_time(60)
-            world.mend("cloud")
-            world.settle()
-            assert (copy(world)["spec"], copy(world)["status"], original(world)["status"]) == ({"x": 2}, DONE, DONE)
-
-
-def test_S5_4_a_copy_of_an_object_that_was_created_again_out_of_sight_is_replaced_once_a_list_shows_it() -> None:
-    with scene() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        made = uid(world)
-        world.cut("cloud")
-        world.pass_time(10)
-        world.cloud.delete("a")
-        world.cloud.create("a", spec={"x": 2})
-        world.mend("cloud")
-        world.settle()
-        assert uid(world) != made
-        assert copy(world)["spec"] == {"x": 2}
 
 
 def test_S4_1_statuses_that_are_replayed_to_an_older_store_do_not_follow_newer_ones() -> None:
@@ -88,11 +59,9 @@ def test_S4_1_statuses_that_are_replayed_to_an_older_store_do_not_follow_newer_o
         with synced(seed) as world:
             older = world.disk.copied()
             for number in (1, 2):
-                world.robot.set_status("a", {"n": number})
-                world.pass_time(5)
-            world.crash()
-            world.put_back(older)
-            world.start()
+                world.report("a", {"n": number}, seconds=5)
+            with world.down(kill=True):
+                world.put_back(older)
             world.settle()
             sent = [write.after["status"] for write in world.writes if write.verb == "status" and write.after]
             assert sent[:2] == [{"n": 1}, {"n": 2}]
@@ -102,41 +71,32 @@ def test_S4_1_statuses_that_are_replayed_to_an_older_store_do_not_follow_newer_o
 def test_S6_1_content_that_is_newer_than_the_store_knows_is_not_put_back_while_the_watch_is_late() -> None:
     for seed in range(6):
         with scene(seed) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
-            world.stop()
-            older = replace(world.disk, rows=list(world.disk.rows))
-            world.start()
-            world.cloud.set("a", spec={"x": 2})
-            world.settle()
-            world.stop()
-            world.disk = older
-            world.weather[Side.CLOUD].lag = 0.5
-            version = copy(world)["metadata"]["generation"]
-            world.boots += 1
-            world.start()
+            world.begin("a")
+            with world.down():
+                older = replace(world.disk, rows=list(world.disk.rows))
+            world.edit("a", spec={"x": 2})
+            with world.down():
+                world.disk = older
+                world.weather[Side.CLOUD].lag = 0.5
+                version = copy(world)["metadata"]["generation"]
+                world.boots += 1
             world.settle()
             assert (copy(world)["spec"], copy(world)["metadata"]["generation"]) == ({"x": 2}, version)
 
 
 def test_S4_1_a_stored_copy_without_its_row_does_not_go_over_a_newer_status() -> None:
     with synced() as world:
-        world.robot.set_status("a", {"phase": "ONE"})
-        world.settle()
+        world.report("a", {"phase": "ONE"})
         before = len(world.disk.rows)
-        world.robot.set_status("a", {"phase": "TWO"})
-        world.pass_time(1)
-        world.robot.set_status("a", {"phase": "THREE"})
-        world.settle()
-        world.crash()
-        # The disk has the copy of the second status, and nothing that was put after it: it is killed between the two.
-        torn = next(n for n, (part, *_) in enumerate(world.disk.rows) if n >= before and part == "copy")
-        del world.disk.rows[torn + 1 :]
-        world.disk.durable = len(world.disk.rows)
-        world.weather[Side.ROBOT].latency = 2.0
-        sent = len(world.writes)
-        world.start()
+        world.report("a", {"phase": "TWO"}, seconds=1)
+        world.report("a", {"phase": "THREE"})
+        with world.down(kill=True):
+            # The disk has the copy of the second status and nothing later: the agent is killed between the two.
+            torn = next(n for n, (part, *_) in enumerate(world.disk.rows) if n >= before and part == "copy")
+            del world.disk.rows[torn + 1 :]
+            world.disk.durable = len(world.disk.rows)
+            world.weather[Side.ROBOT].latency = 2.0
+            sent = len(world.writes)
         world.settle()
         assert original(world)["status"] == {"phase": "THREE"}
         assert [str(write) for write in world.writes[sent:]] == []
@@ -149,10 +109,7 @@ def test_S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made
 ) -> None:
     with synced() as world:
         if forgotten == "the store":
-            world.stop()
-            world.lose_database()
-            world.start()
-            world.settle()
+            restart(world, lost=True)
         if first == "the original":
             world.cloud.delete("a")
         world.robot.annotate("a", {UPSTREAM_UID: None})
@@ -161,11 +118,9 @@ def test_S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made
             world.cloud.delete("a")
         if forgotten == "the status":
             world.robot.annotate_kind({SUBTREE: "part"})
-        world.cloud.create("a", spec={"x": 2})
-        world.settle()
+        world.add("a", spec={"x": 2})
         assert (copy(world)["spec"], "status" in original(world)) == ({"x": 2}, False)
-        world.robot.set_status("a", {"part": {"phase": "NEW"}})
-        world.settle()
+        world.report("a", {"part": {"phase": "NEW"}})
         assert original(world)["status"] == {"part": {"phase": "NEW"}}
 
 
@@ -174,22 +129,15 @@ def test_S4_1_the_status_of_a_copy_without_its_uid_is_not_that_of_an_object_made
 def test_S4_1_what_upstream_has_of_an_unanswered_write_is_no_newer_status(marked: bool, fate: Fate | None) -> None:
     """`fate` None: the agent is killed while it waits for the answer."""
     with sharing(marked=marked) as world:
-        world.robot.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1})
         world.inject("cloud", fate or Fate.REPLY_LOST, verb="update" if marked else "patch")
-        world.robot.set_status("a", {"n": 2})
-        world.pass_time(0.3)
-        if fate is None:
-            world.crash()
-        world.cut("cloud")
-        if fate is None:
-            world.start()
+        world.report("a", {"n": 2}, seconds=0.3)
+        with world.down(fate is None, kill=True):
+            world.cut("cloud")
         world.pass_time(40)
-        world.robot.set_status("a", {"n": 3})
-        world.pass_time(10)
-        world.crash()
-        world.robot.delete("a")
-        world.mend("cloud")
-        world.start()
+        world.report("a", {"n": 3}, seconds=10)
+        with world.down(kill=True):
+            world.robot.delete("a")
+            world.mend("cloud")
         world.settle()
         assert (returned(world) if marked else original(world)["status"]) == {"n": 3}

@@ -36,9 +36,7 @@ def sample(content: Json, series: str) -> float | None:
 def test_a_reason_shows_and_its_hint_ends_it(name: str) -> None:
     provoked = CASES[name]
     with World(kinds=provoked.kinds) as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, labels=MINE)
-        world.settle()
+        world.begin("a", labels=MINE)
         sound = world.status()
         assert (exit_code(sound), sound["reasons"]) == (0, [])
         steps = provoked.steps(world)

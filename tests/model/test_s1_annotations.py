@@ -1,5 +1,7 @@
 """S1.1 to S1.4 and S1.8: the annotations of the robot's CRDs are the configuration, and they are live."""
 
+from typing import Any
+
 import pytest
 
 from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
@@ -7,7 +9,7 @@ from crsyncer.core.model import Side
 from crsyncer.core.requests.calls import PARTIAL_LIST
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
-from tests.model.scene import SOURCES, copy, original, roles, row, scene, state
+from tests.model.scene import SOURCES, copy, original, restart, roles, row, scene, state
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -23,14 +25,12 @@ def annotate(world: World, annotation: str, value: str | None) -> None:
 
 def test_S1_1_a_changed_annotation_takes_effect_within_2_s_and_restarts_only_its_kind() -> None:
     with World(kinds={"goals": {}, "tasks": {}}) as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         begun = world.clock.now
         annotate(world, FILTER, "true")
         watches = world.journal.asked(verb="watch", kind="goals", since=begun)
         assert {watch.side for watch in watches if "labelSelector" in watch.query} == set(Side)
-        assert (row(world) or {})["filterByRobotName"] is True
+        assert row(world)["filterByRobotName"] is True
         assert world.journal.asked(kind="tasks", since=begun) == []
 
 
@@ -43,8 +43,7 @@ def test_S1_1_what_does_not_concern_us_on_a_crd_changes_nothing(world: World) ->
     world.robot.apply(crd(GROUP, schema=schema))  # the robot's own server ends its watches
     world.pass_time(15)
     assert world.journal.asked("cloud", kind="goals", since=begun) == []
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     assert copy(world, "b")["spec"] == {"x": 1}
 
 
@@ -54,9 +53,9 @@ def test_S1_2_spec_source_says_which_way_and_whether_at_all() -> None:
         world.cloud.create("down", spec={"x": 1})
         for text in (None, ""):
             annotate(world, SPEC_SOURCE, text)
-            assert row(world) is None
+            assert row(world) == {}
         annotate(world, SPEC_SOURCE, "Cloud")
-        wrong = row(world) or {}
+        wrong = row(world)
         assert (wrong["state"], wrong["specSource"]) == ("misconfigured", "Cloud")
         assert '"Cloud"' in wrong["message"]
         world.pass_time(600)
@@ -67,9 +66,7 @@ def test_S1_2_spec_source_says_which_way_and_whether_at_all() -> None:
 
 def test_S1_2_spec_source_robot_brings_specs_up_and_statuses_down() -> None:
     with scene(goals={"source": "robot"}) as world:
-        world.start()
-        world.robot.create("up", spec={"x": 1})
-        world.settle()
+        world.begin("up", source="robot")
         world.cloud.set_status("up", {"seen": True})
         world.settle()
         assert (original(world, "up")["spec"], copy(world, "up")["status"]) == ({"x": 1}, {"seen": True})
@@ -78,12 +75,11 @@ def test_S1_2_spec_source_robot_brings_specs_up_and_statuses_down() -> None:
 @pytest.mark.parametrize(("text", "meaning"), [*((t, True) for t in TRUE), *((f, False) for f in FALSE)])
 def test_S1_3_every_spelling_of_true_and_false_is_understood(text: str, meaning: bool) -> None:
     with World(kinds={"goals": {"filtered": text}}) as world:
-        world.start()
-        world.pass_time(2)
-        found = row(world) or {}
+        world.begin(seconds=2)
+        found = row(world)
         assert (found["state"], found["filterByRobotName"]) == ("syncing", meaning)
         annotate(world, FILTER, None)
-        assert (row(world) or {})["filterByRobotName"] is False
+        assert row(world)["filterByRobotName"] is False
 
 
 @pytest.mark.parametrize("text", ["yes", "", " true", "tRUE", "on", "2"])
@@ -92,9 +88,8 @@ def test_S1_3_any_other_text_closes_the_kind_and_never_opens_it(text: str) -> No
         for name, labels in (("none", {}), ("mine", MINE), ("other", {ROBOT_LABEL: "robot-2"})):
             world.cloud.create(name, labels=labels)
         world.robot.create("local")
-        world.start()
-        world.pass_time(600)
-        found = row(world) or {}
+        world.begin(seconds=600)
+        found = row(world)
         assert found["state"] == "misconfigured"
         assert f'"{text}"' in found["message"]
         assert "filter-by-robot-name" in found["message"]
@@ -120,8 +115,7 @@ def test_S1_3_without_a_robot_name_a_filtered_kind_stays_closed() -> None:
         world.cloud.create("anybody", spec={"x": 1})
         world.cloud.create("empty", labels={ROBOT_LABEL: ""})
         world.cloud.create("t", kind="tasks")
-        world.start()
-        world.pass_time(600)
+        world.begin(seconds=600)
         assert (state(world), set(world.robot.objects("tasks"))) == ("misconfigured", {"t"})
         assert (world.journal.asked(kind="goals"), world.robot.objects()) == ([], {})
         reasons = world.status()["reasons"]
@@ -144,18 +138,15 @@ def test_S1_3_C1_7_closing_a_kind_to_others_deletes_the_copies_and_nothing_of_th
         assert set(up.objects()) == {"mine", "plain", "later"}
         world.weather[down.side].latency = 0.0
         world.robot.annotate_kind({FILTER: "false"})
-        up.delete("plain")
-        world.pass_time(60)
+        world.remove("plain", source=source, seconds=60)
         assert set(up.objects()) == set(down.objects()) == {"mine", "later"}
 
 
 @pytest.mark.parametrize("text", ["", "robot.state", ".", "robot."])
 def test_S1_4_a_subtree_that_is_no_single_key_is_refused(text: str) -> None:
     with World(kinds={"goals": {"subtree": text}}) as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.pass_time(600)
-        wrong = row(world) or {}
+        world.begin("a", seconds=600)
+        wrong = row(world)
         assert (wrong["state"], wrong["statusSubtree"]) == ("misconfigured", text)
         assert "status-subtree" in wrong["message"]
         assert world.journal.asked(kind="goals") == []
@@ -163,8 +154,7 @@ def test_S1_4_a_subtree_that_is_no_single_key_is_refused(text: str) -> None:
 
 def test_S1_4_a_subtree_that_is_annotated_later_or_taken_away_takes_effect(world: World) -> None:
     annotate(world, SUBTREE, "robot")
-    world.robot.set_status("a", {"robot": {"at": "dock"}, "local": 1})
-    world.settle()
+    world.report("a", {"robot": {"at": "dock"}, "local": 1})
     assert original(world)["status"] == {"robot": {"at": "dock"}}
     annotate(world, SUBTREE, None)
     world.settle()
@@ -172,15 +162,12 @@ def test_S1_4_a_subtree_that_is_annotated_later_or_taken_away_takes_effect(world
 
 
 def test_S1_8_an_annotation_taken_away_leaves_copies_and_given_back_catches_up(world: World) -> None:
-    for name in ("deleted", "changed"):
-        world.cloud.create(name, spec={"x": 1})
-    world.settle()
+    world.add("deleted", "changed")
     annotate(world, SPEC_SOURCE, None)
     begun = world.clock.now
     world.cloud.delete("deleted")
     world.cloud.set("changed", spec={"x": 2})
-    world.cloud.create("new", spec={"x": 3})
-    world.pass_time(3600)
+    world.add("new", spec={"x": 3}, seconds=3600)
     assert world.journal.asked("cloud", kind="goals", since=begun) == []
     counted = world.journal.asked("robot", kind="goals", since=begun)
     assert {request.call.accept for request in counted} == {PARTIAL_LIST}, "the copies that are left are counted"
@@ -202,9 +189,68 @@ def test_S1_8_a_crd_deleted_on_the_robot_stops_its_kind_and_comes_back_with_ever
     while not world.robot.sweep():
         world.pass_time(1)
     world.pass_time(600)
-    assert ((row(world) or {})["rule"], set(world.cloud.objects())) == ("S1.8", {"a"})
+    assert (row(world)["rule"], set(world.cloud.objects())) == ("S1.8", {"a"})
     assert world.journal.asked("cloud", verb="write") == []
     world.robot.apply(crd(GROUP))
     world.settle()
     assert copy(world)["spec"] == {"x": 1}
     assert set(world.cloud.objects()) == {"a"}
+
+
+DONE = {"phase": "DONE"}
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "true"), ("true", None)])
+@pytest.mark.parametrize("final", [False, True])
+def test_S6_3_a_status_that_waits_survives_another_filter(before: str | None, after: str | None, final: bool) -> None:
+    with scene(goals={"filtered": before}) as world:
+        world.begin("a", labels={ROBOT_LABEL: ROBOT})
+        world.cut("cloud")
+        world.report("a", DONE, seconds=5)
+        if final:
+            world.stop()
+            world.robot.delete("a")
+        world.robot.apply(crd(GROUP, filtered=after))
+        if final:
+            world.start()
+        world.pass_time(30)
+        world.heal("cloud", seconds=60)
+        assert original(world)["status"] == DONE
+
+
+@pytest.mark.parametrize("wrong", [{"filtered": "yes"}, {"versions": ("v2",)}], ids=["misconfigured", "no version"])
+def test_S6_3_a_status_that_waits_is_shown_also_while_its_kind_is_not_synced(wrong: dict[str, Any]) -> None:
+    with scene() as world:
+        world.begin("a")
+        world.cut("cloud")
+        world.report("a", DONE, seconds=5)
+        world.robot.apply(crd(GROUP, **wrong))
+        world.pass_time(10)
+        for kill in (False, True):
+            if kill:
+                restart(world, kill=True, seconds=10)
+            status = world.status()
+            assert (status["outbox"]["depth"], status["kinds"][0]["pending"]["status"]) == (1, 1)
+            assert [row["name"] for row in world.order("pending")["pending"]] == ["a"]
+            world.heal("cloud", seconds=60)
+        assert "status" not in original(world)
+        world.robot.apply(crd(GROUP))
+        world.settle()
+        assert (original(world)["status"], world.order("pending")["pending"]) == (DONE, [])
+
+
+def test_S1_1_a_selection_that_is_put_back_while_the_cloud_is_away_costs_no_copy() -> None:
+    """What was stored under the first selection is forgotten with the second: nothing resumes from its cursors."""
+    with scene() as world:
+        world.begin("a", labels={ROBOT_LABEL: ROBOT})
+        before = copy(world)["metadata"]["uid"]
+        world.cut("cloud")
+        world.cut("robot")
+        with world.down():
+            world.robot.apply(crd(GROUP, filtered="true"))
+            world.mend("robot")
+        world.pass_time(10)
+        world.robot.apply(crd(GROUP))
+        world.pass_time(10)
+        world.heal("cloud", seconds=60)
+        assert (copy(world)["metadata"]["uid"], world.status()["kinds"][0]["resumes"]["cloud"]) == (before, 0)

@@ -34,10 +34,8 @@ def no_discovery(world: World, reply: Reply) -> None:
 
 def both_ways(world: World, *, name: str = "a") -> None:
     """A spec goes down, its status comes up."""
-    world.cloud.create(name, spec={"x": 1})
-    world.settle()
-    world.robot.set_status(name, {"done": True})
-    world.settle()
+    world.add(name)
+    world.report(name, {"done": True})
     assert (copy(world, name)["spec"], original(world, name)["status"]) == ({"x": 1}, {"done": True})
 
 
@@ -48,7 +46,7 @@ def test_S1_5_the_robots_storage_version_is_spoken_and_no_other_where_the_cloud_
         both_ways(world)
         restart(world)
         world.pass_time(HOUR)
-        assert ((row(world) or {})["version"], versions(world)) == ("v1", {"v1"})
+        assert (row(world)["version"], versions(world)) == ("v1", {"v1"})
 
 
 @pytest.mark.parametrize(
@@ -65,25 +63,22 @@ def test_S1_5_else_the_newest_version_that_both_serve_by_priority(cloud: tuple[s
         world.cloud.apply(crd(GROUP, versions=cloud))
         world.start()
         both_ways(world)
-        assert ((row(world) or {})["version"], state(world)) == (spoken, "syncing")
+        assert (row(world)["version"], state(world)) == (spoken, "syncing")
 
 
 def test_S1_5_no_common_version_names_both_lists_until_there_is_one() -> None:
     with scene(goals={"versions": ("v1", "v1beta1"), "storage": "v1"}, tasks={}) as world:
         world.cloud.apply(crd(GROUP, versions=("v2", "v3")))
         world.robot.create("local", spec={"x": 0})
-        world.cloud.create("t", kind="tasks", spec={"x": 1})
-        world.start()
-        world.pass_time(HOUR)
+        world.begin("t", kind="tasks", seconds=HOUR)
         assert state(world) == "version-mismatch"
-        message = (row(world) or {})["message"]
+        message = row(world)["message"]
         assert all(version in message for version in ("v1", "v1beta1", "v2", "v3")), message
         assert world.journal.asked(verb="write", kind="goals") == []
         assert (set(world.robot.objects()), set(world.robot.objects("tasks"))) == ({"local"}, {"t"})
         world.cloud.apply(crd(GROUP, versions=("v2", "v3", "v1beta1"), storage="v3"))
-        world.cloud.create("a", spec={"x": 1})
-        world.pass_time(90)
-        assert ((row(world) or {})["version"], copy(world)["spec"]) == ("v1beta1", {"x": 1})
+        world.add("a", seconds=90)
+        assert (row(world)["version"], copy(world)["spec"]) == ("v1beta1", {"x": 1})
 
 
 @pytest.mark.parametrize("reply", [FORBIDDEN, NOT_SERVED], ids=["403", "404"])
@@ -103,7 +98,7 @@ def test_S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_it_ser
         world.cloud.apply(crd(GROUP, versions=("v2",)))
         world.cloud.restart()
         world.pass_time(120)
-        assert ((row(world) or {})["version"], state(world)) == ("v2", "syncing")
+        assert (row(world)["version"], state(world)) == ("v2", "syncing")
         both_ways(world, name="b")
         assert world.journal.asked(verb="delete") == []
 
@@ -116,8 +111,7 @@ def test_S1_5_a_status_subresource_that_comes_or_goes_in_the_cloud_alone_is_noti
         for number, there in enumerate((True, False), start=2):
             world.cloud.apply(crd(GROUP, status=there))
             # Sent where it went before, it would be dropped in silence, or refused for good.
-            world.robot.set_status("a", {"n": number})
-            world.pass_time(90)
+            world.report("a", {"n": number}, seconds=90)
             assert (original(world)["status"], original(world)["spec"]) == ({"n": number}, {"x": 1})
             assert world.status()["health"] == "healthy"
 
@@ -131,7 +125,7 @@ def test_S1_5_a_new_version_in_the_robots_crd_is_spoken_from_then_on() -> None:
         world.pass_time(5)
         begun = world.clock.now
         both_ways(world, name="b")
-        assert ((row(world) or {})["version"], versions(world, begun)) == ("v2", {"v2"})
+        assert (row(world)["version"], versions(world, begun)) == ("v2", {"v2"})
 
 
 def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_starts_when_it_comes() -> None:
@@ -139,9 +133,7 @@ def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_starts
         world.cloud.delete_kind()
         assert world.cloud.sweep()
         world.robot.create("by-hand", spec={"x": 0})
-        world.cloud.create("t", kind="tasks", spec={"x": 1})
-        world.start()
-        world.pass_time(HOUR)
+        world.begin("t", kind="tasks", seconds=HOUR)
         assert (state(world), world.status()["health"]) == ("kind-missing", "degraded")
         assert (set(world.robot.objects()), set(world.robot.objects("tasks"))) == ({"by-hand"}, {"t"})
         assert world.journal.asked(verb="write", kind="goals") == []
@@ -149,8 +141,7 @@ def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_starts
         assert 100 < len(lists) < 300, "asked again with growing pauses"
         assert len(world.journal.asked("cloud", verb="list", kind="tasks")) == 1
         world.cloud.apply(crd(GROUP))
-        world.cloud.create("a", spec={"x": 1})
-        world.pass_time(90)
+        world.add("a", seconds=90)
         assert (state(world), copy(world)["spec"]) == ("syncing", {"x": 1})
 
 
@@ -171,8 +162,7 @@ def test_S1_6_a_kind_that_is_served_again_waits_for_one_back_off_at_most(source:
             world.pass_time(300)
             assert state(world) == "kind-missing"
             world.cloud.apply(crd(GROUP, source=source))
-            up.create("b", spec={"x": 2})
-            world.pass_time(UNSERVED.last + 5.0)
+            world.add("b", source=source, spec={"x": 2}, seconds=UNSERVED.last + 5.0)
             assert (state(world) == "kind-missing", set(down.objects())) == (False, {"a", "b"}), seed
 
 
@@ -194,18 +184,16 @@ def test_S1_6_a_kind_that_is_missing_or_forbidden_says_so_deletes_nothing_and_le
         else:
             restart_unsettled(world)
         assert state(world) == called
-        assert (str(side) if called == "kind-missing" else called) in (row(world) or {})["message"]
+        assert (str(side) if called == "kind-missing" else called) in row(world)["message"]
         assert [(event["side"], event["rule"]) for event in refusals(world)] == [(side, "S1.6")], "once, however often"
-        world.cloud.create("t", kind="tasks", spec={"x": 1})
-        world.pass_time(HOUR)
+        world.add("t", kind="tasks", seconds=HOUR)
         assert (set(world.robot.objects("tasks")), state(world, "tasks")) == ({"t"}, "syncing")
         assert copy(world)["spec"] == {"x": 1}
         assert world.journal.asked(verb="delete") == []
         if called == "forbidden":
             assert world.status()["health"] == "attention"
         world.weather[side].rules.clear()
-        world.cloud.set("a", spec={"x": 2})
-        world.pass_time(90)
+        world.edit("a", spec={"x": 2}, seconds=90)
         assert (state(world), copy(world)["spec"]) == ("syncing", {"x": 2})
 
 
@@ -216,9 +204,7 @@ def refusals(world: World) -> list[dict[str, Any]]:
 
 def restart_unsettled(world: World) -> None:
     """The agent is stopped and started, where a kind will not come to rest."""
-    world.stop()
-    world.start()
-    world.pass_time(60)
+    restart(world, seconds=60)
 
 
 def test_S1_6_a_404_about_an_object_does_not_mean_that_the_kind_is_missing() -> None:
@@ -242,14 +228,11 @@ def test_S1_7_all_namespaces_are_synced_and_one_missing_downstream_is_made_and_n
         up, down = roles(world, source)
         up.make_namespace("made")
         up.create("a", namespace="default", spec={"in": "default"})
-        up.create("a", namespace="made", spec={"in": "made"})
-        world.start()
-        world.settle()
+        world.begin("a", source=source, namespace="made", spec={"in": "made"})
         for place in ("default", "made"):
             assert down.objects(namespace=place)["a"]["spec"] == {"in": place}
         assert len(world.journal.asked(verb="create", kind="namespaces")) == 1
-        up.delete("a", namespace="made")
-        world.pass_time(HOUR)
+        world.remove("a", namespace="made", source=source, seconds=HOUR)
         assert down.objects(namespace="made") == {}
         assert ("", "made") in down.server.storage.of("namespaces")
         assert world.journal.asked(verb="delete", kind="namespaces") == []
@@ -262,18 +245,16 @@ def test_S1_7_namespaces_can_be_restricted_and_nothing_is_asked_of_others() -> N
             world.cloud.create("a", namespace=place, spec={"in": place})
         world.robot.make_namespace("other")
         world.robot.create("local", namespace="other", spec={"x": 0})
-        world.start()
-        world.settle()
+        world.begin()
         world.cloud.create("b", namespace="other", spec={"x": 1})
-        world.cloud.create("b", namespace="two", spec={"x": 1})
-        world.settle()
+        world.add("b", namespace="two")
         restart(world)
         assert set(world.robot.objects(namespace="one")) == {"a"}
         assert set(world.robot.objects(namespace="two")) == {"a", "b"}
         assert set(world.robot.objects(namespace="other")) == {"local"}
         paths = {request.call.path.split("/")[5] for request in world.journal.asked(kind="goals")}
         assert paths == {"one", "two"}
-        assert (row(world) or {})["objects"] == {"cloud": 3, "robot": 3}
+        assert row(world)["objects"] == {"cloud": 3, "robot": 3}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -281,15 +262,11 @@ def test_S1_7_cluster_scoped_kinds_are_synced_also_where_namespaces_are_restrict
     kind: dict[str, Any] = {"cluster": True, "source": source, "filtered": "true"}
     with World(kinds={"goals": kind}, settings=AgentSettings(namespaces=same_names(("one",)))) as world:
         up, down = roles(world, source)
-        world.start()
-        up.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.settle()
-        down.set_status("a", {"done": True})
-        world.settle()
+        world.begin("a", source=source, labels={ROBOT_LABEL: ROBOT})
+        world.report("a", {"done": True}, source=source)
         assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 1}, {"done": True})
-        assert (row(world) or {})["scope"] == "Cluster"
-        up.delete("a")
-        world.settle()
+        assert row(world)["scope"] == "Cluster"
+        world.remove("a", source=source)
         assert down.objects() == {}
 
 
@@ -305,12 +282,11 @@ def test_S1_7_a_scope_that_differs_is_misconfigured_and_touches_nothing(cluster:
         world.cloud.create("t", kind="tasks", spec={"x": 1})
         if late:
             no_discovery(world, Reply(503, {}))
-        world.start()
-        world.pass_time(120)
+        world.begin(seconds=120)
         world.weather[Side.CLOUD].rules.clear()
         world.pass_time(HOUR)
         assert state(world) == "misconfigured"
-        message = (row(world) or {})["message"]
+        message = row(world)["message"]
         assert ("Namespaced" in message, "Cluster" in message) == (True, True)
         explained = world.order("explain", resource=f"goals.{GROUP}", name="a")
         assert [refusals(world)[-1]["rule"], *(step["rule"] for step in explained["steps"])] == ["S1.7", "S1.7"]

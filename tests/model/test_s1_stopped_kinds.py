@@ -25,11 +25,7 @@ def reasons(world: World, code: str) -> list[Json]:
 
 def synced(world: World, source: str, count: int) -> None:
     """Start the agent, with so many objects on both sides."""
-    upstream, _ = roles(world, source)
-    for number in range(count):
-        upstream.create(f"g{number}", spec={"x": 1})
-    world.start()
-    world.settle()
+    world.begin(*(f"g{number}" for number in range(count)), source=source)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -37,15 +33,11 @@ def synced(world: World, source: str, count: int) -> None:
 def test_S1_8_a_crd_that_is_gone_from_the_robot_is_kind_missing_until_it_is_back(source: str, how: str) -> None:
     with scene(goals={"source": source}, tasks={}) as world:
         synced(world, source, 22)
-        if how == "agent down":
-            world.crash()
-        if how == "robot cut":
-            world.cut("robot")
-            world.pass_time(60)
-        world.robot.delete_kind()
-        world.robot.sweep()
-        if how == "agent down":
-            world.start()
+        with world.down(how == "agent down", kill=True):
+            if how == "robot cut":
+                world.cut("robot", seconds=60)
+            world.robot.delete_kind()
+            world.robot.sweep()
         if how == "robot cut":
             world.robot.compact()
             world.mend("robot")
@@ -53,7 +45,7 @@ def test_S1_8_a_crd_that_is_gone_from_the_robot_is_kind_missing_until_it_is_back
         orphans = 22 if source == "robot" else 0
         for _ in range(2):
             assert (state(world), state(world, "tasks")) == ("kind-missing", "syncing")
-            assert (row(world) or {})["rule"] == "S1.8"
+            assert row(world)["rule"] == "S1.8"
             assert (world.status()["health"], holds(world)) == ("attention", [("KindMissing", orphans)])
             (reason,) = reasons(world, "KindMissing")
             assert GOALS in reason["message"]

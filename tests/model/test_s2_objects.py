@@ -38,8 +38,7 @@ def test_S2_1_unfiltered_is_every_object_whatever_its_label_and_nothing_is_selec
         up, down = roles(world, source)
         for name, labels in (("plain", {}), ("mine", MINE), ("other", OTHER)):
             up.create(name, spec={"x": 1}, labels=labels)
-        world.start()
-        world.settle()
+        world.begin()
         restart(world)
         found = {name: obj["metadata"].get("labels") or {} for name, obj in down.objects().items()}
         assert found == {"plain": {}, "mine": MINE, "other": OTHER}
@@ -53,17 +52,12 @@ def test_S2_1_filtered_lists_and_watches_carry_the_one_selector_on_both_sides_an
 ) -> None:
     with scene(goals={"source": source, "filtered": "true"}) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, labels=MINE)
-        world.start()
+        world.begin("a", source=source, labels=MINE)
+        world.report("a", {"done": True}, source=source)
+        with world.down():
+            up.set("a", spec={"x": 2})
         world.settle()
-        down.set_status("a", {"done": True})
-        world.settle()
-        world.stop()
-        up.set("a", spec={"x": 2})
-        world.start()
-        world.settle()
-        world.cut("cloud")
-        world.pass_time(60)
+        world.cut("cloud", seconds=60)
         world.mend("cloud")
         world.pass_time(7 * 3600)  # an audit is among it
         assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 2}, {"done": True})
@@ -79,22 +73,16 @@ def test_S2_1_a_gateway_that_refuses_all_but_that_one_form_is_enough(status: int
     with scene(goals={"filtered": "true"}) as world:
         refused = Reply(status, {}, "not for robots")
         world.weather[Side.CLOUD].add(Rule(foreign, refused, math.inf))
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, labels=MINE)
-        world.settle()
+        world.begin("a", labels=MINE)
         for number in (1, 2):
             world.cloud.set("a", spec={"x": number})
-            world.robot.set_status("a", {"n": number})
-            world.settle()
+            world.report("a", {"n": number})
             assert (copy(world)["spec"], original(world)["status"]) == ({"x": number}, {"n": number})
-        world.cloud.delete("a")
-        world.settle()
+        world.remove("a")
         assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
         begun = world.clock.now
         world.stop()
-        world.cloud.create("b", spec={"x": 1}, labels=MINE)
-        world.start()
-        world.settle()
+        world.begin("b", labels=MINE)
         assert set(world.robot.objects()) == {"b"}
         lists = world.journal.asked("cloud", verb="list", kind="goals", since=begun)
         assert {r.query.get("limit") for r in lists if r.status == 200} <= {"1"}, "the watch is resumed"
@@ -106,10 +94,9 @@ def test_S2_2_a_filtered_object_without_our_label_is_not_synced(source: str) -> 
         up, down = roles(world, source)
         for name, labels in (("plain", {}), ("other", OTHER), ("longer", {ROBOT_LABEL: f"{ROBOT}0"}), ("mine", MINE)):
             up.create(name, spec={"x": 1}, labels=labels)
-        world.start()
-        world.pass_time(600)
+        world.begin(seconds=600)
         assert set(down.objects()) == {"mine"}
-        assert (row(world) or {})["objects"] == {"cloud": 1, "robot": 1}
+        assert row(world)["objects"] == {"cloud": 1, "robot": 1}
 
 
 @BOTH
@@ -118,22 +105,17 @@ def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream_an
 ) -> None:
     with scene(goals={"source": source, "filtered": "true"}) as world:
         up, down = roles(world, source)
-        for name in ("stays", "loses", "changes", "meanwhile"):
-            up.create(name, spec={"x": 1}, labels=MINE)
-        world.start()
-        world.settle()
+        world.begin("stays", "loses", "changes", "meanwhile", source=source, labels=MINE)
         up.label("loses", robot=None)
         up.label("changes", robot="robot-2")
         world.settle()
         assert set(down.objects()) == {"stays", "meanwhile"}
-        world.stop()
-        up.label("meanwhile", robot="robot-2")
-        world.start()
+        with world.down():
+            up.label("meanwhile", robot="robot-2")
         world.settle()
         assert set(down.objects()) == {"stays"}
         silent = world.clock.now
-        up.set("changes", spec={"x": 2})
-        world.pass_time(600)
+        world.edit("changes", spec={"x": 2}, source=source, seconds=600)
         assert world.journal.asked(verb="write", kind="goals", since=silent) == []
         up.label("changes", robot=ROBOT)
         world.settle()
@@ -144,11 +126,8 @@ def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream_an
 @pytest.mark.fault_27
 def test_S2_2_an_object_given_to_another_robot_and_back_is_gone_silent_and_there_again() -> None:
     with scene(goals={"filtered": "true"}) as world:
-        world.cloud.create("a", spec={"x": 1}, labels=MINE)
-        world.start()
-        world.settle()
-        world.robot.set_status("a", {"phase": "MINE"})
-        world.settle()
+        world.begin("a", labels=MINE)
+        world.report("a", {"phase": "MINE"})
         since = world.clock.now
         world.cloud.label("a", robot="robot-2")
         world.settle()
@@ -159,8 +138,7 @@ def test_S2_2_an_object_given_to_another_robot_and_back_is_gone_silent_and_there
         world.settle()
         # It starts with what the other robot has reported, as after a change of hardware (S4.4).
         assert world.robot.objects()["a"]["status"] == {"phase": "THEIRS"}
-        world.robot.set_status("a", {"phase": "MINE AGAIN"})
-        world.settle()
+        world.report("a", {"phase": "MINE AGAIN"})
         assert world.cloud.objects()["a"]["status"] == {"phase": "MINE AGAIN"}
 
 
@@ -173,8 +151,7 @@ def test_S2_3_local_objects_of_a_filtered_kind_are_never_touched() -> None:
         before = {name: dict(obj) for name, obj in world.robot.objects().items()}
         world.cloud.create("mine", labels=MINE)
         world.settle()
-        world.cloud.delete("mine")
-        world.pass_time(24 * 3600)
+        world.remove("mine", seconds=24 * 3600)
         restart(world)
         assert world.robot.objects() == before
 
@@ -183,12 +160,9 @@ def test_S2_3_a_local_object_of_the_same_name_is_held_as_taken_until_it_is_gone_
     with scene(goals={"filtered": "true"}) as world:
         world.start()
         local = world.robot.create("a", spec={"local": True})
-        for name in "ab":
-            world.cloud.create(name, spec={"x": 1}, labels=MINE)
-        world.pass_time(5)
+        world.add(*"ab", labels=MINE, seconds=5)
         assert (taken(world), set(world.robot.objects())) == ([("NameTaken", 1)], {"a", "b"})
-        world.cloud.set("a", spec={"x": 2})
-        world.pass_time(3600)
+        world.edit("a", spec={"x": 2}, seconds=3600)
         assert world.robot.get("a") == {k: v for k, v in local.items() if k not in ("apiVersion", "kind")}
         status = world.status()
         assert (status["health"], [r["code"] for r in status["reasons"]]) == ("attention", ["NameTaken"])
@@ -210,8 +184,7 @@ def test_S2_3_a_taken_name_is_tried_with_a_back_off_and_at_once_when_the_pair_ch
         assert taken(world) == [("NameTaken", 100)]
         assert 500 <= len(tried) <= 700, "each name: at once, and after 15 s, 30 s, ..., 5 min, twice that by jitter"
         world.robot.delete("a7")
-        world.cloud.set("a7", spec={"x": 2})
-        world.pass_time(2)
+        world.edit("a7", spec={"x": 2}, seconds=2)
         assert copy(world, "a7")["spec"] == {"x": 2}
 
 
@@ -220,20 +193,16 @@ def test_S2_3_a_copy_whose_label_is_taken_away_gets_it_back_with_its_content_and
     label: str | None,
 ) -> None:
     with scene(goals={"filtered": "true"}) as world:
-        world.cloud.create("a", spec={"x": 1}, labels=MINE)
-        world.start()
-        world.settle()
+        world.begin("a", labels=MINE)
         uid = copy(world)["metadata"]["uid"]
-        world.robot.set_status("a", {"phase": "RUNNING"})
-        world.settle()
+        world.report("a", {"phase": "RUNNING"})
         world.robot.label("a", robot=label)
         world.robot.set("a", spec={"x": 7})
         world.settle()
         found = copy(world)
         assert (found["metadata"]["labels"], found["metadata"]["uid"]) == (MINE, uid)
         assert (found["spec"], found["status"]) == ({"x": 1}, {"phase": "RUNNING"})
-        world.robot.set_status("a", {"phase": "DONE"})
-        world.settle()
+        world.report("a", {"phase": "DONE"})
         assert (original(world)["status"], taken(world)) == ({"phase": "DONE"}, [])
         assert world.journal.asked(verb="delete") == []
 
@@ -241,20 +210,16 @@ def test_S2_3_a_copy_whose_label_is_taken_away_gets_it_back_with_its_content_and
 @pytest.mark.parametrize("database", ["kept", "lost"])
 def test_S2_3_a_copy_without_its_label_makes_way_for_an_upstream_object_that_was_created_anew(database: str) -> None:
     with scene(goals={"filtered": "true"}) as world:
-        world.cloud.create("a", spec={"x": 1}, labels=MINE)
-        world.start()
-        world.settle()
+        world.begin("a", labels=MINE)
         old = copy(world)["metadata"]["uid"]
-        world.robot.set_status("a", {"phase": "OLD"})
-        world.settle()
-        world.stop()
-        world.robot.label("a", robot=None)
-        world.cloud.delete("a")
-        world.cloud.create("a", spec={"x": 2}, labels=MINE)
-        if database == "lost":
-            world.lose_database()
-        begun = world.clock.now
-        world.start()
+        world.report("a", {"phase": "OLD"})
+        with world.down():
+            world.robot.label("a", robot=None)
+            world.cloud.delete("a")
+            world.cloud.create("a", spec={"x": 2}, labels=MINE)
+            if database == "lost":
+                world.lose_database()
+            begun = world.clock.now
         world.settle()
         found = copy(world)
         assert (found["spec"], found["metadata"]["labels"], "status" in found) == ({"x": 2}, MINE, False)
@@ -267,10 +232,8 @@ def test_S2_3_in_the_cloud_a_taken_name_is_reported_and_never_read_nor_touched()
     with scene(goals={"filtered": "true", "source": "robot"}) as world:
         world.start()
         theirs = world.cloud.create("a", spec={"theirs": True}, labels=OTHER)
-        for name in "ab":
-            world.robot.create(name, spec={"x": 1}, labels=MINE)
-        world.pass_time(3600)
+        world.add(*"ab", source="robot", labels=MINE, seconds=3600)
         assert (taken(world), set(world.cloud.objects())) == ([("NameTaken", 1)], {"a", "b"})
         assert original(world) == {k: v for k, v in theirs.items() if k not in ("apiVersion", "kind")}
         assert world.journal.asked("cloud", verb="get", kind="goals") == []
-        assert (row(world) or {})["held"] == 1
+        assert row(world)["held"] == 1

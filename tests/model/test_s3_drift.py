@@ -33,10 +33,8 @@ def reverts(world: World, since: float = 0.0) -> list[float]:
 @pytest.mark.fault_28
 def test_S3_5_a_downstream_change_is_reverted_within_2_s_with_one_update_and_touches_nothing_else(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1, "y": {"z": 1}}, labels={"zone": "b"})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source, spec={"x": 1, "y": {"z": 1}}, labels={"zone": "b"})
         down.set_status("a", {"n": 1})
         down.finalize("a", "example.com/wait")
         down.label("a", theirs="1")
@@ -63,9 +61,8 @@ def test_S3_5_our_annotations_on_a_copy_are_restored_on_the_same_object(world: W
 
 
 def test_S3_5_drift_that_happened_while_the_agent_was_down_is_reverted(world: World) -> None:
-    world.stop()
-    world.robot.set("a", spec={"x": 2})
-    world.start()
+    with world.down():
+        world.robot.set("a", spec={"x": 2})
     world.settle()
     assert copy(world)["spec"] == {"x": 1}
 
@@ -74,19 +71,15 @@ def test_S3_5_drift_that_happened_while_the_agent_was_down_is_reverted(world: Wo
 def test_S3_5_drift_keep_leaves_it_until_the_next_upstream_change(source: str) -> None:
     with scene(goals={"source": source, "drift": "keep"}) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, labels={"zone": "b"})
-        world.start()
-        world.settle()
+        world.begin("a", source=source, labels={"zone": "b"})
         down.set("a", spec={"x": 2})
         down.label("a", zone="c")
         world.pass_time(600)
         restart(world)
-        down.set_status("a", {"n": 1})
-        world.settle()
+        world.report("a", {"n": 1}, source=source)
         assert reverts(world) == []
         assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})
-        up.set("a", spec={"x": 1, "y": 1})
-        world.settle()
+        world.edit("a", spec={"x": 1, "y": 1}, source=source)
         assert down.objects()["a"]["spec"] == {"x": 1, "y": 1}
         assert down.objects()["a"]["metadata"]["labels"] == {"zone": "b"}
 
@@ -94,18 +87,15 @@ def test_S3_5_drift_keep_leaves_it_until_the_next_upstream_change(source: str) -
 @BOTH
 def test_S3_5_what_downstreams_schema_adds_and_prunes_is_not_fought_and_its_loss_is_drift(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
+        _, down = roles(world, source)
         down.apply(crd(GROUP, source=source, schema=DEFAULTS))
-        up.create("a", spec={"x": 1, "unknown": 1})
-        world.start()
-        world.pass_time(600)
+        world.begin("a", source=source, spec={"x": 1, "unknown": 1}, seconds=600)
         restart(world)
         assert (down.objects()["a"]["spec"], reverts(world)) == ({"x": 1, "speed": "slow"}, [])
         down.set("a", spec={"x": 1, "speed": "fast"})
         world.settle()
         assert (down.objects()["a"]["spec"], len(reverts(world))) == ({"x": 1, "speed": "slow"}, 1)
-        up.set("a", spec={"x": 2, "speed": "fast"})
-        world.pass_time(600)
+        world.edit("a", spec={"x": 2, "speed": "fast"}, source=source, seconds=600)
         assert (down.objects()["a"]["spec"], len(reverts(world))) == ({"x": 2, "speed": "fast"}, 2)
 
 
@@ -113,11 +103,8 @@ def test_S3_5_what_downstreams_schema_adds_and_prunes_is_not_fought_and_its_loss
 @pytest.mark.fault_28
 def test_S3_5_a_fight_is_five_reverts_and_then_one_a_minute_named_by_what_differs(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
-        for name in "ab":
-            up.create(name, spec={"x": 1, "deep": {"speed": 1}})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", "b", source=source, spec={"x": 1, "deep": {"speed": 1}})
         begun = world.clock.now
         with rival(world, down, seconds=1.0, spec={"x": 1, "deep": {"speed": 2}}):
             world.pass_time(59)
@@ -126,7 +113,7 @@ def test_S3_5_a_fight_is_five_reverts_and_then_one_a_minute_named_by_what_differ
             assert [(h["reason"], h["objects"]) for h in status["holds"]] == [("Contested", 1)]
             assert status["health"] == "attention"
             (reason,) = (r for r in status["reasons"] if r["code"] == "Contested")
-            assert "spec.deep.speed" in f"{reason['message']} {(row(world) or {})['message']}"
+            assert "spec.deep.speed" in f"{reason['message']} {row(world)['message']}"
             down.set("b", spec={"x": 7})
             world.pass_time(2)
             assert down.objects()["b"]["spec"] == {"x": 1, "deep": {"speed": 1}}
@@ -148,8 +135,7 @@ def test_S3_5_a_fight_is_five_reverts_and_then_one_a_minute_named_by_what_differ
     ],
 )
 def test_S3_5_of_what_a_fight_is_about_whole_names_are_shown(world: World, paths: list[str], named: str) -> None:
-    world.cloud.set("a", spec=dict.fromkeys(paths, 1))
-    world.settle()
+    world.edit("a", spec=dict.fromkeys(paths, 1))
     with rival(world, world.robot, seconds=1.0, spec=dict.fromkeys(paths, 2)):
         world.pass_time(30)
         assert f"in default/a: {named}; reverted" in world.status()["holds"][0]["message"]
@@ -159,8 +145,7 @@ def test_S3_5_a_change_upstream_does_not_wait_for_a_fight_to_end(world: World) -
     with rival(world, world.robot, seconds=1.0, spec={"x": 2}):
         world.pass_time(30)
         assert world.status()["holds"][0]["reason"] == "Contested"
-    world.cloud.set("a", spec={"x": 3})
-    world.pass_time(2)
+    world.edit("a", spec={"x": 3}, seconds=2)
     assert (copy(world)["spec"], world.status()["holds"]) == ({"x": 3}, [])
 
 

@@ -39,41 +39,32 @@ def test_S3_6_a_refused_copy_is_a_dead_letter_and_delays_nobody(source: str) -> 
         down.apply(crd(GROUP, source=source, schema=at_most(10)))
         world.start()
         up.create("bad", spec={"x": 11})
-        up.create("good", spec={"x": 1})
-        world.pass_time(2)
+        world.add("good", source=source, seconds=2)
         assert (set(down.objects()), dead(world)) == ({"good"}, (1, ["DeadLetters"]))
         assert world.status()["health"] == "attention"
-        up.set("bad", spec={"x": 10})
-        world.settle()
+        world.edit("bad", spec={"x": 10}, source=source)
         assert (down.objects()["bad"]["spec"], dead(world)) == ({"x": 10}, (0, []))
         # A refused update leaves the copy, and its status, as they were.
-        up.set("bad", spec={"x": 12})
-        world.settle()
-        down.set_status("bad", {"n": 1})
-        world.settle()
+        world.edit("bad", spec={"x": 12}, source=source)
+        world.report("bad", {"n": 1}, source=source)
         assert (up.objects()["bad"]["status"], down.objects()["bad"]["spec"]) == ({"n": 1}, {"x": 10})
         assert dead(world) == (1, ["DeadLetters"])
-        up.delete("bad")
-        world.settle()
+        world.remove("bad", source=source)
         assert (set(down.objects()), dead(world)) == ({"good"}, (0, []))
 
 
 def test_S3_6_a_refused_copy_is_asked_for_once_an_hour_and_whenever_it_changes() -> None:
     with scene() as world:
         world.robot.apply(crd(GROUP, schema=at_most(10)))
-        world.start()
-        world.settle()
-        world.cloud.create("bad", spec={"x": 11})
-        world.settle()
+        world.begin()
+        world.add("bad", spec={"x": 11})
         world.cloud.set_status("bad", {"n": 1})  # no change of content
-        world.cloud.create("good", spec={"x": 1})
-        world.pass_time(HOUR - 10)
+        world.add("good", seconds=HOUR - 10)
         assert len(tries(world, "create")) == 1
         world.pass_time(3 * HOUR)
         assert len(tries(world, "create")) == 4
         begun = world.clock.now
-        world.cloud.set("bad", spec={"x": 12})
-        world.pass_time(60)
+        world.edit("bad", spec={"x": 12}, seconds=60)
         assert len(tries(world, "create", begun)) == 1
 
 
@@ -84,10 +75,8 @@ def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(source: str) -
         down.apply(crd(GROUP, source=source, schema=at_most(10)))
         world.start()
         up.create("new", spec={"x": 11})
-        up.create("old", spec={"x": 1})
-        world.settle()
-        up.set("old", spec={"x": 12})
-        world.settle()
+        world.add("old", source=source)
+        world.edit("old", spec={"x": 12}, source=source)
         assert dead(world) == (2, ["DeadLetters"])
         down.apply(crd(GROUP, source=source, schema=at_most(20)))
         world.pass_time(600)
@@ -98,13 +87,10 @@ def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(source: str) -
 def test_S3_6_a_refusal_survives_a_restart_as_a_refusal_and_ends_with_its_object() -> None:
     with scene() as world:
         world.robot.apply(crd(GROUP, schema=at_most(10)))
-        world.start()
-        world.cloud.create("bad", spec={"x": 11})
-        world.settle()
+        world.begin("bad", spec={"x": 11})
         restart(world)
         assert dead(world) == (1, ["DeadLetters"])
-        world.cloud.delete("bad")
-        world.settle()
+        world.remove("bad")
         assert dead(world) == (0, [])
 
 
@@ -113,24 +99,17 @@ def test_S10_a_status_that_upstreams_schema_refuses_is_a_dead_letter_until_it_ch
     with scene(goals={"source": source}) as world:
         up, down = roles(world, source)
         up.apply(crd(GROUP, source=source, schema=at_most(10)))
-        world.start()
-        for name in "ab":
-            up.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b", source=source)
         down.set_status("a", {"n": 11})
-        down.set_status("b", {"n": 1})
-        world.pass_time(1800)
+        world.report("b", {"n": 1}, source=source, seconds=1800)
         assert (up.objects()["b"]["status"], "status" in up.objects()["a"]) == ({"n": 1}, False)
         assert (dead(world), len(tries(world, "status"))) == ((1, ["DeadLetters"]), 1)
-        down.set_status("a", {"n": 10})
-        world.settle()
+        world.report("a", {"n": 10}, source=source)
         assert (up.objects()["a"]["status"], dead(world)) == ({"n": 10}, (0, []))
         # It is gone, too, when downstream goes back to what upstream has.
-        down.set_status("a", {"n": 11})
-        world.settle()
+        world.report("a", {"n": 11}, source=source)
         assert dead(world) == (1, ["DeadLetters"])
-        down.set_status("a", {"n": 10})
-        world.settle()
+        world.report("a", {"n": 10}, source=source)
         assert (dead(world), world.status()["health"]) == ((0, []), "healthy")
 
 
@@ -138,13 +117,10 @@ def test_S10_a_status_that_upstreams_schema_refuses_is_a_dead_letter_until_it_ch
 @pytest.mark.parametrize("touched", [True, False], ids=["its object changes too", "the CRD alone"])
 def test_S10_a_refused_status_is_tried_again_when_upstreams_schema_changes(source: str, touched: bool) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
+        up, _ = roles(world, source)
         up.apply(crd(GROUP, source=source, schema=at_most(10)))
-        world.start()
-        up.create("a", spec={"x": 1})
-        world.settle()
-        down.set_status("a", {"n": 11})
-        world.settle()
+        world.begin("a", source=source)
+        world.report("a", {"n": 11}, source=source)
         assert dead(world) == (1, ["DeadLetters"])
         up.apply(crd(GROUP, source=source, schema=at_most(20)))
         if touched:

@@ -33,12 +33,10 @@ def test_S3_1_content_is_every_top_level_field_but_status_and_what_upstream_drop
             "unheardOf": [{"deep": None, "kept": False}, 3],
         }
         up.create("a", **fields)
-        world.start()
-        world.settle()
+        world.begin()
         assert {k: v for k, v in down.objects()["a"].items() if k != "metadata"} == fields
         down.set_status("a", {"n": 1})
-        up.set("a", spec={"x": 1}, data=None, late={"field": "too"}, unheardOf=None)
-        world.settle()
+        world.edit("a", spec={"x": 1}, data=None, late={"field": "too"}, unheardOf=None, source=source)
         found = {k: v for k, v in down.objects()["a"].items() if k != "metadata"}
         assert found == {
             "spec": {"x": 1},
@@ -46,8 +44,7 @@ def test_S3_1_content_is_every_top_level_field_but_status_and_what_upstream_drop
             "late": {"field": "too"},
             "status": {"n": 1},
         }
-        up.set("a", spec=None, roleRef=None, late=None)
-        world.settle()
+        world.edit("a", spec=None, roleRef=None, late=None, source=source)
         assert {*down.objects()["a"]} == {"metadata", "status"}
 
 
@@ -55,9 +52,7 @@ def test_S3_1_a_kind_whose_schema_prunes_downstream_settles_with_one_request() -
     pruning = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": {"type": "integer"}}}}}
     with scene() as world:
         world.robot.apply(crd("lab.example.com", schema=pruning))
-        world.cloud.create("a", spec={"x": 1, "unknown": "there"}, data={"k": "v"})
-        world.start()
-        world.pass_time(600)
+        world.begin("a", spec={"x": 1, "unknown": "there"}, data={"k": "v"}, seconds=600)
         restart(world)
         assert (copy(world)["spec"], "data" in copy(world)) == ({"x": 1}, False)
         assert [request.verb for request in world.journal.asked(verb="write", kind="goals")] == ["create"]
@@ -67,11 +62,8 @@ def test_S3_1_a_kind_whose_schema_prunes_downstream_settles_with_one_request() -
 def test_S3_2_an_agreed_pair_costs_no_request_not_even_after_a_restart(source: str) -> None:
     with scene(goals={"source": source}) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, labels={"zone": "b"})
-        world.start()
-        world.settle()
-        down.set_status("a", {"phase": "DONE"})
-        world.settle()
+        world.begin("a", source=source, labels={"zone": "b"})
+        world.report("a", {"phase": "DONE"}, source=source)
         begun = world.clock.now
         down.label("a", theirs="1")
         up.set_status("a", {"phase": "DONE", "note": "somebody upstream"})
@@ -83,15 +75,12 @@ def test_S3_2_an_agreed_pair_costs_no_request_not_even_after_a_restart(source: s
 @BOTH
 def test_S3_2_each_change_is_one_update_guarded_by_uid_and_resource_version(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        _, down = roles(world, source)
+        world.begin("a", source=source)
         for number in (2, 3):
             before = down.objects()["a"]["metadata"]
             begun = world.clock.now
-            up.set("a", spec={"x": number})
-            world.settle()
+            world.edit("a", spec={"x": number}, source=source)
             (put,) = world.journal.asked(verb="write", kind="goals", since=begun)
             assert (put.side, put.call.method) == (down.side, "PUT")
             guards = {key: put.call.body["metadata"][key] for key in ("uid", "resourceVersion")}
@@ -103,8 +92,7 @@ def test_S3_2_a_change_that_meets_another_writer_is_decided_anew_and_loses_nothi
     world.weather[world.robot.side].lag = 3.0  # the agent has not heard of the other writer yet
     world.robot.label("a", theirs="1")
     begun = world.clock.now
-    world.cloud.set("a", spec={"x": 2})
-    world.settle()
+    world.edit("a", spec={"x": 2})
     puts = world.journal.asked("robot", verb="update", kind="goals", since=begun)
     assert {put.status for put in puts[:-1]} == {409}
     assert puts[-1].status == 200
@@ -114,10 +102,8 @@ def test_S3_2_a_change_that_meets_another_writer_is_decided_anew_and_loses_nothi
 @pytest.mark.parametrize("fate", list(Fate))
 def test_S3_2_an_update_whose_reply_is_lost_or_late_ends_with_upstreams_content(world: World, fate: Fate) -> None:
     world.inject("robot", fate, verb="update", part="/goals/a")
-    world.cloud.set("a", spec={"x": 2})
-    world.pass_time(60)
-    world.cloud.set("a", spec={"x": 3})
-    world.settle()
+    world.edit("a", spec={"x": 2}, seconds=60)
+    world.edit("a", spec={"x": 3})
     assert copy(world)["spec"] == {"x": 3}
 
 
@@ -125,9 +111,7 @@ def test_S3_2_an_update_whose_reply_is_lost_or_late_ends_with_upstreams_content(
 def test_S3_3_what_belongs_to_one_object_alone_is_not_copied_and_the_copys_own_is_kept(source: str) -> None:
     with scene(goals={"source": source}) as world:
         up, down = roles(world, source)
-        up.create("a", spec={"x": 1}, finalizers=["up/one"], ownerReferences=owner("up"), generateName="gen-")
-        world.start()
-        world.settle()
+        world.begin("a", source=source, finalizers=["up/one"], ownerReferences=owner("up"), generateName="gen-")
         metadata = down.objects()["a"]["metadata"]
         assert not metadata.keys() & {"finalizers", "ownerReferences", "generateName"}
         assert metadata["uid"] != up.objects()["a"]["metadata"]["uid"]
@@ -135,8 +119,7 @@ def test_S3_3_what_belongs_to_one_object_alone_is_not_copied_and_the_copys_own_i
         assert metadata["annotations"].get(SIGNATURE) == (ROBOT if source == "robot" else None)
         own = {"finalizers": ["down/one"], "ownerReferences": owner("down")}
         down.set("a", metadata=metadata | own)
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2}, source=source)
         assert down.objects()["a"]["spec"] == {"x": 2}
         assert {key: down.objects()["a"]["metadata"][key] for key in own} == own
 
@@ -147,16 +130,13 @@ def test_S3_3_excluded_annotations_never_travel_and_nothing_of_ours_goes_upstrea
         up, down = roles(world, source)
         excluded = {LAST_APPLIED: "{}", SYNCER + "note": "x", OURS + "note": "y", UID: "not-ours", APPLIED: "junk"}
         plain = {"lab.example.com/note": "kept"}
-        up.create("a", spec={"x": 1}, annotations=excluded | plain)
-        world.start()
-        world.settle()
+        world.begin("a", source=source, annotations=excluded | plain)
         before = up.objects()["a"]["metadata"]
         annotations = down.objects()["a"]["metadata"]["annotations"]
         assert annotations.keys() & (excluded.keys() | plain.keys()) == {UID, APPLIED, *plain}
         assert annotations[UID] == before["uid"]
         assert annotations[APPLIED] != "junk"
-        down.set_status("a", {"phase": "DONE"})
-        world.settle()
+        world.report("a", {"phase": "DONE"}, source=source)
         after = up.objects()["a"]
         assert (after["status"], after["metadata"]["annotations"]) == ({"phase": "DONE"}, excluded | plain)
         assert after["metadata"]["generation"] == before["generation"]
@@ -183,8 +163,7 @@ def test_S3_4_labels_and_annotations_are_merged_three_ways(source: str, field: s
 
         fields: dict[str, Any] = {"spec": {"x": 1}, field: {"keep": "1", "drop": "1", "both": "1"}}
         up.create("a", **fields)
-        world.start()
-        world.settle()
+        world.begin()
         # Downstream actors add keys of their own, and meddle with upstream's.
         found = change(down, added="1", keep="meddled", both=None)
         assert found == {"keep": "1", "drop": "1", "both": "1", "added": "1"}
@@ -199,21 +178,18 @@ def test_S3_4_which_keys_upstream_owns_is_remembered_on_the_copy_and_not_in_the_
     world.settle()
     world.robot.label("a", theirs="1")
     world.settle()
-    world.stop()
-    world.cloud.label("a", drop=None)
-    world.lose_database()
-    world.start()
+    with world.down():
+        world.cloud.label("a", drop=None)
+        world.lose_database()
     world.settle()
     assert copy(world)["metadata"]["labels"] == {"keep": "1", "theirs": "1"}
 
 
 def test_S3_7_the_same_value_written_differently_is_not_sent_again(world: World) -> None:
-    world.cloud.set("a", spec={"z": 1.0, "a": 1e2, "o": {"y": 1, "x": 2}})
-    world.settle()
+    world.edit("a", spec={"z": 1.0, "a": 1e2, "o": {"y": 1, "x": 2}})
     begun = world.clock.now
     metadata = original(world)["metadata"] | {"annotations": {LAST_APPLIED: "as kubectl apply leaves it"}}
-    world.cloud.set("a", spec={"o": {"x": 2.0, "y": 1}, "a": 100, "z": 1}, metadata=metadata)
-    world.pass_time(60)
+    world.edit("a", spec={"o": {"x": 2.0, "y": 1}, "a": 100, "z": 1}, metadata=metadata, seconds=60)
     assert world.journal.asked(verb="write", kind="goals", since=begun) == []
 
 
@@ -225,8 +201,7 @@ def test_S3_7_values_that_nearly_are_the_same_are_told_apart(one: Any, other: An
     with synced() as world:
         for value in (one, other, one):
             world.cloud.set("a", spec={"v": value})
-            world.robot.set_status("a", {"v": value})
-            world.settle()
+            world.report("a", {"v": value})
             assert repr(copy(world)["spec"]["v"]) == repr(original(world)["status"]["v"]) == repr(value)
 
 
@@ -238,11 +213,9 @@ def test_S3_2_content_follows_in_both_scopes_filtered(source: str, cluster: bool
         world.start()
         up.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
         up.create("b", spec={"x": 1}, labels={ROBOT_LABEL: "robot-2"})
-        up.create("c", spec={"x": 1})
-        world.settle()
+        world.add("c", source=source)
         down.set_status("a", {"phase": "DONE"})
-        up.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2}, source=source)
         assert down.objects().keys() == {"a"}
         assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 2}, {"phase": "DONE"})
 
@@ -253,8 +226,7 @@ def test_S3_2_objects_of_one_name_in_several_namespaces_do_not_mix() -> None:
         for number, space in enumerate(spaces):
             world.cloud.make_namespace(space)
             world.cloud.create("a", namespace=space, spec={"n": number})
-        world.start()
-        world.settle()
+        world.begin()
         for space in spaces:
             world.robot.set_status("a", {"n": 0, "in": space}, namespace=space)
         world.settle()

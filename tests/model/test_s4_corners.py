@@ -46,8 +46,7 @@ def test_S4_2_a_put_is_guarded_like_the_patch_and_made_again_after_a_conflict(su
         world.begin("a")
         world.report("a", {"n": 1})
         world.weather[Side.CLOUD].latency = 1.0
-        world.robot.set_status("a", {"n": 2})
-        world.pass_time(0.5)
+        world.report("a", {"n": 2}, seconds=0.5)
         world.cloud.set("a", spec={"x": 2})
         world.cloud.label("a", new="1")
         world.settle()
@@ -148,8 +147,7 @@ def test_S4_5_a_downstream_status_that_is_no_object_is_reported_and_not_sent(sub
 def test_S4_5_an_upstream_status_that_is_no_object_has_no_place_for_a_subtree() -> None:
     with World(kinds={"goals": {"subtree": "robot", "status": False}}) as world:
         world.begin("a", status="just text")
-        world.robot.set_status("a", {"robot": {"k": 1}})
-        world.pass_time(600)
+        world.report("a", {"robot": {"k": 1}}, seconds=600)
         assert (sent(world), world.status()["health"]) == ([], "attention")
         assert original(world)["status"] == "just text"
         world.cloud.set_status("a", {"cloud": 1})
@@ -189,10 +187,8 @@ def test_S4_7_map_corrects_what_was_reported_before_its_own_write_was_answered(s
         world.robot.apply(crd(GROUP, observed_generation="map", schema=COMPLETING))
         world.begin("a")
         world.inject("robot", Fate.REPLY_LOST, verb="update", part="/goals/a")
-        world.cloud.set("a", spec={"x": 2})
-        world.pass_time(1)
-        world.robot.set_status("a", {"observedGeneration": generation(copy(world))})
-        world.pass_time(5)
+        world.edit("a", spec={"x": 2}, seconds=1)
+        world.report("a", {"observedGeneration": generation(copy(world))}, seconds=5)
         assert original(world)["status"] == {"observedGeneration": 0}, "only the answer tells whose content that is"
         if stopped:
             restart(world)
@@ -328,8 +324,7 @@ def test_S4_2_a_status_on_its_way_does_not_land_on_an_object_that_was_given_away
         world.report("a", {"phase": "OLD"}, source=source)
         since, version = world.clock.now, up.objects()["a"]["metadata"]["resourceVersion"]
         world.weather[up.side].latency = 2.0
-        down.set_status("a", {"phase": "NEW"})
-        world.pass_time(1)
+        world.report("a", {"phase": "NEW"}, source=source, seconds=1)
         up.label("a", robot=label)
         world.settle()
         assert up.objects()["a"]["status"] == {"phase": "OLD"}

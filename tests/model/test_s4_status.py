@@ -22,10 +22,9 @@ SHAPES = pytest.mark.parametrize("subresource", [True, False], ids=["subresource
 @BOTH
 def test_S4_1_a_changed_status_is_sent_exactly_once(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
+        up, _ = roles(world, source)
         world.begin("a", source=source)
-        down.set_status("a", {"phase": "RUNNING", "steps": [1, 2]})
-        world.pass_time(600)
+        world.report("a", {"phase": "RUNNING", "steps": [1, 2]}, source=source, seconds=600)
         restart(world)
         assert up.objects()["a"]["status"] == {"phase": "RUNNING", "steps": [1, 2]}
         assert len(sent(world, source)) == 1
@@ -34,8 +33,7 @@ def test_S4_1_a_changed_status_is_sent_exactly_once(source: str) -> None:
 def test_S4_1_only_the_newest_value_is_sent_after_a_cut_and_never_an_older_one(world: World) -> None:
     world.cut("cloud", seconds=5)
     for number in range(1, 30):
-        world.robot.set_status("a", {"n": number})
-        world.pass_time(0.5)
+        world.report("a", {"n": number}, seconds=0.5)
     begun = world.clock.now
     world.heal("cloud")
     assert [request.call.body[-1]["value"] for request in sent(world, since=begun)] == [{"n": 29}]
@@ -46,8 +44,7 @@ def test_S4_1_a_status_that_came_back_to_what_upstream_has_is_not_sent(world: Wo
     world.report("a", {"step": 1})
     world.cut("cloud", seconds=5)
     begun = world.clock.now
-    world.robot.set_status("a", {"step": 2})
-    world.pass_time(5)
+    world.report("a", {"step": 2}, seconds=5)
     assert world.status()["outbox"]["depth"] == 1
     world.robot.set_status("a", {"step": 1})
     world.heal("cloud", seconds=120)
@@ -58,8 +55,7 @@ def test_S4_1_a_status_that_flips_while_it_is_being_sent_ends_as_downstream_has_
     world.report("a", {"step": 1})
     world.weather[Side.CLOUD].latency = 0.7
     begun = world.clock.now
-    world.robot.set_status("a", {"step": 2})
-    world.pass_time(0.3)
+    world.report("a", {"step": 2}, seconds=0.3)
     assert len(sent(world, since=begun)) == 1
     world.report("a", {"step": 1})
     assert original(world)["status"] == {"step": 1}
@@ -69,11 +65,10 @@ def test_S4_1_a_status_that_flips_while_it_is_being_sent_ends_as_downstream_has_
 @BOTH
 def test_S4_1_a_status_that_is_on_its_way_cannot_land_on_a_re_created_object(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
+        up, _ = roles(world, source)
         world.begin("a", source=source)
         world.weather[up.side].latency = 2.0
-        down.set_status("a", {"phase": "OLD"})
-        world.pass_time(1)
+        world.report("a", {"phase": "OLD"}, source=source, seconds=1)
         up.delete("a")
         world.add("a", source=source, spec={"x": 2})
         assert "status" not in up.objects()["a"]
@@ -192,12 +187,10 @@ def test_S4_5_a_change_beside_the_subtree_is_not_sent_and_the_patch_names_the_ke
     with scene(goals={"subtree": text}) as world:
         world.begin("a")
         world.cloud.set_status("a", {"other": 1})
-        world.robot.set_status("a", {"local": 1})
-        world.pass_time(60)
+        world.report("a", {"local": 1}, seconds=60)
         assert sent(world) == []
         world.report("a", {text: {"n": 1}, "local": 1})
-        world.robot.set_status("a", {text: {"n": 1}, "local": 2})
-        world.pass_time(60)
+        world.report("a", {text: {"n": 1}, "local": 2}, seconds=60)
         assert original(world)["status"] == {"other": 1, text: {"n": 1}}
         assert [operation["op"] for operation in sent(world)[0].call.body] == ["test", "add"]
         assert len(sent(world)) == 1
@@ -207,8 +200,7 @@ def test_S4_5_neighbours_that_appear_while_the_status_is_made_survive() -> None:
     with scene(goals={"subtree": "robot"}) as world:
         world.begin("a")
         world.weather[Side.CLOUD].latency = 1.0
-        world.robot.set_status("a", {"robot": {"n": 1}})
-        world.pass_time(0.5)
+        world.report("a", {"robot": {"n": 1}}, seconds=0.5)
         world.cloud.set_status("a", {"cloud": {"plan": 1}})
         world.settle()
         assert original(world)["status"] == {"cloud": {"plan": 1}, "robot": {"n": 1}}
@@ -304,8 +296,7 @@ def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered_and_not_fough
         for number in (1, 2):
             world.report("a", {"n": number, "unknown": {"pruned": True}})
             assert original(world)["status"] == {"n": number, "level": "low"}
-            world.cloud.set("a", spec={"x": number + 1})
-            world.pass_time(60)
+            world.edit("a", spec={"x": number + 1}, seconds=60)
             restart(world)
             assert len(sent(world)) == number
 
@@ -313,8 +304,7 @@ def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered_and_not_fough
 def test_S4_9_a_status_that_upstream_has_already_is_not_sent(world: World) -> None:
     world.cloud.set_status("a", {"n": 1, "m": [1.0, {"k": None}]})
     world.settle()
-    world.robot.set_status("a", {"m": [1, {"k": None}], "n": 1.0})
-    world.pass_time(60)
+    world.report("a", {"m": [1, {"k": None}], "n": 1.0}, seconds=60)
     assert sent(world) == []
 
 

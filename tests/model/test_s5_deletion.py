@@ -32,15 +32,10 @@ def deletions(world: World, side: str = "") -> list[tuple[str, dict]]:
 def test_S5_1_what_upstream_deleted_is_deleted_once_by_its_uid_and_in_the_background(source: str, down: bool) -> None:
     with scene(goals={"source": source}) as world:
         upstream, downstream = sides(world, source)
-        upstream.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", source=source)
         uid = downstream.objects()["a"]["metadata"]["uid"]
-        if down:
-            world.stop()
-        upstream.delete("a")
-        if down:
-            world.start()
+        with world.down(down):
+            upstream.delete("a")
         world.settle()
         assert downstream.objects() == {}
         assert deletions(world, str(upstream.side)) == []
@@ -55,15 +50,11 @@ def test_S5_a_terminating_upstream_gets_the_final_status_and_its_copy_is_deleted
 ) -> None:
     with scene(goals={"source": source}) as world:
         upstream, downstream = sides(world, source)
-        upstream.create("a", spec={"x": 1}, finalizers=[FINALIZER])
-        world.start()
-        world.settle()
+        world.begin("a", source=source, finalizers=[FINALIZER])
         downstream.finalize("a", FINALIZER)
-        upstream.delete("a")
-        world.pass_time(600.0)
+        world.remove("a", source=source, seconds=600.0)
         assert [name for name, _ in deletions(world)] == ["a"], "asked once, and then waited for"
-        downstream.set_status("a", {"phase": "CLEANED_UP"})
-        world.settle()
+        world.report("a", {"phase": "CLEANED_UP"}, source=source)
         assert upstream.objects()["a"]["status"] == {"phase": "CLEANED_UP"}
         downstream.finalize("a")
         world.settle()
@@ -79,19 +70,16 @@ def test_S5_a_terminating_upstream_that_was_never_copied_is_not_copied() -> None
     with scene() as world:
         world.cloud.create("a", spec={"x": 1}, finalizers=[FINALIZER])
         world.cloud.delete("a")
-        world.start()
-        world.pass_time(20.0)
+        world.begin(seconds=20.0)
         assert (world.robot.objects(), world.journal.asked(verb="create", kind="goals")) == ({}, [])
 
 
 def test_S5_1_a_copy_that_a_finalizer_keeps_delays_no_other_and_is_asked_for_once() -> None:
     with synced() as world:
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
+        world.add("b")
         world.robot.finalize("a", FINALIZER)
         world.cloud.delete("a")
-        world.cloud.set("b", spec={"x": 2})
-        world.pass_time(3600.0)
+        world.edit("b", spec={"x": 2}, seconds=3600.0)
         assert copy(world, "b")["spec"] == {"x": 2}
         assert [name for name, _ in deletions(world)] == ["a"]
         world.robot.finalize("a")
@@ -102,12 +90,9 @@ def test_S5_1_a_copy_that_a_finalizer_keeps_delays_no_other_and_is_asked_for_onc
 @SOURCES
 def test_S5_2_a_copy_that_is_deleted_comes_back_with_its_status_and_upstreams_is_not_touched(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        upstream, downstream = sides(world, source)
-        upstream.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        downstream.set_status("a", {"phase": "RUNNING"})
-        world.settle()
+        _, downstream = sides(world, source)
+        world.begin("a", source=source)
+        world.report("a", {"phase": "RUNNING"}, source=source)
         before = len(world.writes)
         downstream.delete("a")
         world.settle()
@@ -120,28 +105,21 @@ def test_S5_2_a_copy_that_is_deleted_comes_back_with_its_status_and_upstreams_is
 def test_S5_4_the_old_copys_status_never_shows_on_its_successor(source: str, finalizer: bool) -> None:
     with scene(goals={"source": source}) as world:
         upstream, downstream = sides(world, source)
-        upstream.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        downstream.set_status("a", {"phase": "OLD"})
-        world.settle()
+        world.begin("a", source=source)
+        world.report("a", {"phase": "OLD"}, source=source)
         if finalizer:
             downstream.finalize("a", FINALIZER)
         world.cut(str(upstream.side))
         upstream.delete("a")
         made = upstream.create("a", spec={"x": 2})
-        downstream.set_status("a", {"phase": "OLDER"})
-        world.pass_time(30.0)
-        world.mend(str(upstream.side))
-        world.pass_time(60.0)
+        world.report("a", {"phase": "OLDER"}, source=source, seconds=30.0)
+        world.heal(str(upstream.side), seconds=60.0)
         if finalizer:
-            downstream.set_status("a", {"phase": "OLDEST"})
-            world.pass_time(60.0)
+            world.report("a", {"phase": "OLDEST"}, source=source, seconds=60.0)
             downstream.finalize("a")
         world.settle()
         assert downstream.objects()["a"]["spec"] == {"x": 2}
-        downstream.set_status("a", {"phase": "NEW"})
-        world.settle()
+        world.report("a", {"phase": "NEW"}, source=source)
         shown = [(w.after or {}).get("status") for w in world.writes if w.verb == "status" and w.side is upstream.side]
         assert [status for status in shown if status and status != {"phase": "OLD"}] == [{"phase": "NEW"}]
         assert upstream.objects()["a"]["metadata"]["uid"] == made["metadata"]["uid"]
@@ -152,8 +130,7 @@ def test_S5_4_a_copy_that_bears_no_stamp_is_adopted_in_place_with_its_status() -
         made = world.cloud.create("a", spec={"x": 1})
         old = world.robot.create("a", spec={"x": 0})
         world.robot.set_status("a", {"phase": "RUNNING"})
-        world.start()
-        world.settle()
+        world.begin()
         found = copy(world)
         assert found["metadata"]["uid"] == old["metadata"]["uid"]
         assert found["metadata"]["annotations"][UPSTREAM_UID] == made["metadata"]["uid"]
@@ -163,20 +140,17 @@ def test_S5_4_a_copy_that_bears_no_stamp_is_adopted_in_place_with_its_status() -
 
 def test_S4_1_a_copy_that_has_lost_its_marks_is_adopted_and_its_status_stays_with_the_former_object() -> None:
     with synced() as world:
-        world.robot.set_status("a", {"phase": "OLD"})
-        world.settle()
+        world.report("a", {"phase": "OLD"})
         world.weather[Side.CLOUD].latency = world.weather[Side.ROBOT].latency = 0.5
         world.robot.annotate("a", {UPSTREAM_UID: None})
         world.cloud.delete("a")
-        world.cloud.create("a", spec={"x": 2})
-        world.settle()
+        world.add("a", spec={"x": 2})
         world.pass_time(24 * 3600.0)
         assert copy(world)["metadata"]["annotations"][UPSTREAM_UID] == original(world)["metadata"]["uid"]
         assert (copy(world)["spec"], copy(world)["status"]) == ({"x": 2}, {"phase": "OLD"})
         assert (deletions(world), "status" in original(world)) == ([], False)
         restart(world)
-        world.robot.set_status("a", {"phase": "NEW"})
-        world.settle()
+        world.report("a", {"phase": "NEW"})
         assert original(world)["status"] == {"phase": "NEW"}
 
 
@@ -185,8 +159,7 @@ def test_S4_1_a_copy_that_has_lost_its_marks_is_adopted_and_its_status_stays_wit
 def test_S5_3_an_object_made_by_hand_on_the_robot_goes_or_stays_as_annotated(orphans: str, running: bool) -> None:
     with scene(goals={"orphans": orphans}) as world:
         if running:
-            world.start()
-            world.settle()
+            world.begin()
         world.robot.create("by-hand", spec={"x": 1})
         if not running:
             world.start()
@@ -201,9 +174,7 @@ def test_S5_5b_a_mass_deletion_that_somebody_means_is_carried_out_whole_and_hold
     with scene() as world:
         world.start()
         names = [f"g{number:03}" for number in range(count)]
-        for name in names:
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.add(*names)
         if how == "while the agent is down":
             world.stop()
         if how == "while the link is cut":
@@ -215,8 +186,7 @@ def test_S5_5b_a_mass_deletion_that_somebody_means_is_carried_out_whole_and_hold
                 assert world.status()["holds"] == []
         if how == "while the agent is down":
             world.start()
-        world.mend("cloud")
-        world.pass_time(120.0)
+        world.heal("cloud", seconds=120.0)
         assert world.robot.objects() == {}
         assert (world.status()["holds"], world.status()["health"]) == ([], "healthy")
         asked = world.journal.asked("cloud", part=f"/apis/{GROUP}/v1")
@@ -234,16 +204,13 @@ def test_S5_a_200_that_is_no_list_deletes_nothing(reply: Reply, everything: bool
             world.inject("cloud", reply, times=math.inf)
         else:
             world.inject("cloud", reply, part="/goals", times=math.inf)
-        world.cut("cloud")
-        world.pass_time(5)
-        world.weather[Side.CLOUD].cut = False
-        world.signals[Side.CLOUD].ring()
+        world.cut("cloud", seconds=5)
+        world.connect("cloud")
         world.pass_time(600)
         assert set(world.robot.objects()) == {"a"}
         assert world.status()["health"] != "healthy"
         world.mend("cloud")
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2})
         assert (copy(world)["spec"], world.status()["holds"]) == ({"x": 2}, [])
 
 
@@ -263,15 +230,13 @@ def test_S5_2_the_last_unsent_status_goes_up_before_the_copy_comes_back() -> Non
 
 def test_S5_2_S4_4_a_copy_deleted_in_an_outage_comes_back_with_the_status_that_is_still_owed(world: World) -> None:
     world.cut("cloud")
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.pass_time(30)
+    world.report("a", {"phase": "DONE"}, seconds=30)
     old = copy(world)["metadata"]["uid"]
     world.robot.delete("a")
     world.pass_time(30)
     assert (copy(world)["metadata"]["uid"] != old, copy(world)["status"]) == (True, {"phase": "DONE"})
     since = world.clock.now
-    world.mend("cloud")
-    world.settle()
+    world.heal("cloud")
     assert original(world)["status"] == {"phase": "DONE"}
     assert len(world.journal.asked("cloud", verb="status", since=since)) == 1
 
@@ -280,15 +245,13 @@ def test_S5_2_S4_4_a_copy_deleted_in_an_outage_comes_back_with_the_status_that_i
 @pytest.mark.parametrize("how", ["running", "stopped", "killed"])
 def test_S5_4_what_an_outage_left_in_the_outbox_is_not_for_the_successor(world: World, how: str) -> None:
     world.cut("cloud")
-    world.robot.set_status("a", {"phase": "OLD"})
-    world.pass_time(30)
+    world.report("a", {"phase": "OLD"}, seconds=30)
     world.cloud.delete("a")
     world.cloud.create("a", spec={"x": 2})
     if how != "running":
         (world.stop if how == "stopped" else world.crash)()
         world.start()
-    world.mend("cloud")
-    world.settle()
+    world.heal("cloud")
     assert (copy(world)["spec"], "status" in copy(world), "status" in original(world)) == ({"x": 2}, False, False)
     assert world.status()["outbox"]["depth"] == 0
 
@@ -300,12 +263,10 @@ def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation_also_wi
             world.cloud.create(name, spec={"x": 1})
         world.robot.create("by-hand", spec={"x": 1})
         world.settle()
-        world.cloud.delete("a")
-        world.settle()
-        world.stop()
-        world.lose_database()
-        world.cloud.delete("b")
-        world.start()
+        world.remove("a")
+        with world.down():
+            world.lose_database()
+            world.cloud.delete("b")
         world.pass_time(600)
         assert set(world.robot.objects()) == {"by-hand"}
 
@@ -315,15 +276,11 @@ def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation_also_wi
 def test_S5_1_a_copy_is_deleted_only_with_its_last_status_recorded(source: str, crashes: bool) -> None:
     with scene(goals={"source": source}) as world:
         upstream, downstream = sides(world, source)
-        upstream.create("a", spec={"x": 1}, finalizers=[FINALIZER])
-        world.start()
-        world.settle()
+        world.begin("a", source=source, finalizers=[FINALIZER])
         world.weather[downstream.side].latency = 1.0
-        upstream.delete("a")
-        world.pass_time(0.5)
+        world.remove("a", source=source, seconds=0.5)
         assert [request.status for request in world.journal.asked(downstream.side, verb="delete")] == [None]
-        downstream.set_status("a", {"phase": "LAST"})
-        world.pass_time(1.0)
+        world.report("a", {"phase": "LAST"}, source=source, seconds=1.0)
         if crashes:
             world.crash()  # before it is shown anything of the deletion, whose event nobody can be shown again
             downstream.compact()
@@ -336,16 +293,13 @@ def test_S5_1_a_copy_is_deleted_only_with_its_last_status_recorded(source: str, 
 def test_S5_1_a_copy_whose_status_changes_all_the_time_is_deleted_all_the_same(source: str) -> None:
     with scene(goals={"source": source}) as world:
         upstream, downstream = sides(world, source)
-        upstream.create("a", spec={"x": 1}, finalizers=[FINALIZER])
-        world.start()
-        world.settle()
+        world.begin("a", source=source, finalizers=[FINALIZER])
         world.weather[downstream.side].latency = 0.3
         upstream.delete("a")
         begun, number = world.clock.now, 0
         while "a" in downstream.objects() and world.clock.now - begun < 60:
             number += 1
-            downstream.set_status("a", {"n": number})
-            world.pass_time(0.05)
+            world.report("a", {"n": number}, source=source, seconds=0.05)
         asked = world.journal.asked(downstream.side, verb="delete")
         assert (world.clock.now - begun < 15, len(asked) <= 6) == (True, True), (world.clock.now - begun, len(asked))
         world.settle()

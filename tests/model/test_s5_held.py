@@ -3,7 +3,6 @@
 import pytest
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
-from crsyncer.core.model import Side
 from crsyncer.core.requests import calls
 from crsyncer.errors import SyncError
 from tests.model.life import ROBOT
@@ -17,6 +16,7 @@ from tests.model.scene import (
     original,
     out_of_sight,
     redefine,
+    restart,
     scene,
     state,
 )
@@ -39,48 +39,38 @@ def test_S5_5a_a_kind_that_is_deleted_is_held_whole_and_goes_on_by_itself_when_i
 ) -> None:
     with scene() as world:
         names = crowd(world, count, rights)
-        world.robot.set_status(names[0], {"phase": "OLD"})
-        world.settle()
+        world.report(names[0], {"phase": "OLD"})
         match how:
             case "seen":
                 world.cloud.delete_kind()
                 world.cloud.sweep()
             case "cut":
-                world.cut("cloud")
-                world.pass_time(60)
+                world.cut("cloud", seconds=60)
                 world.cloud.delete_kind()
                 world.cloud.sweep()
-                world.weather[Side.CLOUD].cut = False
-                world.signals[Side.CLOUD].ring()
+                world.connect("cloud")
             case "down":
-                world.crash()
-                world.cloud.delete_kind()
-                world.cloud.sweep()
-                world.start()
+                with world.down(kill=True):
+                    world.cloud.delete_kind()
+                    world.cloud.sweep()
         world.pass_time(120)
         assert (state(world), holds(world)) == ("kind-missing", [("KindMissing", count)])
         explained = world.order("explain", resource="goals", name=names[0])
         assert (explained["state"], explained["holds"][0]["id"]) == ("held", world.status()["holds"][0]["id"])
         before = identity(world)
-        world.crash()
-        world.start()
-        world.pass_time(120)
+        restart(world, kill=True, seconds=120)
         assert identity(world) == before
         # The CRD comes back before its objects do: what it lacks is no wish of anybody.
         world.cloud.apply(crd(GROUP))
-        world.cloud.create(names[0], spec={"x": 2})
-        world.pass_time(600)
+        world.add(names[0], spec={"x": 2}, seconds=600)
         assert [each[:2] for each in identity(world)] == [each[:2] for each in before]
         assert holds(world) == [("KindMissing", count - 1)]
         assert set(world.robot.objects()) == set(names)
         assert "status" not in original(world, names[0]), "the old object's status is not the new one's"
-        for name in names[1:]:
-            world.cloud.create(name, spec={"x": 2})
-        world.settle()
+        world.add(*names[1:], spec={"x": 2})
         assert (world.status()["health"], holds(world)) == ("healthy", [])
         assert [copy(world, name)["spec"] for name in names] == [{"x": 2}] * count
-        world.cloud.delete(names[0])
-        world.settle()
+        world.remove(names[0])
         assert set(world.robot.objects()) == set(names[1:])
 
 
@@ -114,17 +104,13 @@ def test_S5_5a_what_is_held_for_a_missing_kind_is_released_for_good() -> None:
         world.crash()
         world.start()
         world.cloud.apply(crd(GROUP))
-        world.cloud.create("g000", spec={"x": 2})
-        world.settle()
+        world.add("g000", spec={"x": 2})
         assert (copy(world, "g000")["spec"], holds(world)) == ({"x": 2}, [])
 
 
 def test_S5_5a_a_kind_deleted_on_the_robot_costs_no_copy_in_the_cloud() -> None:
     with scene(goals={"source": "robot"}) as world:
-        for name in "abc":
-            world.robot.create(name, spec={"x": 1})
-        world.start()
-        world.settle()
+        world.begin("a", "b", "c", source="robot")
         world.robot.delete_kind()
         world.robot.sweep()
         world.pass_time(60)
@@ -132,9 +118,7 @@ def test_S5_5a_a_kind_deleted_on_the_robot_costs_no_copy_in_the_cloud() -> None:
         world.robot.apply(crd(GROUP, source="robot"))
         world.pass_time(120)
         assert (set(world.cloud.objects()), holds(world)) == (set("abc"), [("KindMissing", 3)])
-        for name in "abc":
-            world.robot.create(name, spec={"x": 2})
-        world.settle()
+        world.add("a", "b", "c", source="robot", spec={"x": 2})
         assert ([copy_["spec"] for copy_ in world.cloud.objects().values()], holds(world)) == ([{"x": 2}] * 3, [])
 
 
@@ -149,9 +133,7 @@ def test_S5_5a_what_a_kind_made_anew_lacks_is_held_and_once_released_deletions_a
         world.order("release", id=hold["id"])
         world.settle()
         assert set(world.robot.objects()) == set(names[:2])
-        for name in names[:2]:
-            world.cloud.delete(name)
-        world.settle()
+        world.remove(*names[:2])
         assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
 
 
@@ -175,9 +157,7 @@ def test_S5_5a_whether_a_kind_is_alive_is_two_small_requests_a_batch() -> None:
     with scene() as world:
         names = crowd(world, 5)
         since = world.clock.now
-        for name in names[:4]:
-            world.cloud.delete(name)
-        world.settle()
+        world.remove(*names[:4])
         assert set(world.robot.objects()) == set(names[4:])
         crds = world.journal.asked("cloud", part=f"{calls.CRDS}/", since=since)
         discovery = world.journal.asked("cloud", verb="discover", since=since)
@@ -190,8 +170,7 @@ def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_costs_a_list() 
     with scene() as world:
         names = crowd(world, 10, "no discovery")
         since = world.clock.now
-        world.cloud.delete(names[0])
-        world.settle()
+        world.remove(names[0])
         assert set(world.robot.objects()) == set(names[1:])
         assert len(full_lists(world, "cloud", since)) == 1, "it may be the first of a kind that is being deleted"
 
@@ -209,9 +188,7 @@ def test_S5_5a_where_discovery_is_forbidden_the_last_copies_are_looked_at_after_
 
 def test_S5_5a_what_is_held_stays_held_when_the_annotations_are_edited() -> None:
     with scene() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.settle()
+        world.begin("a", labels={ROBOT_LABEL: ROBOT})
         redefine(world)
         world.pass_time(60)
         world.robot.apply(crd(GROUP, filtered="true"))
@@ -222,9 +199,7 @@ def test_S5_5a_what_is_held_stays_held_when_the_annotations_are_edited() -> None
 def test_S5_3_what_is_not_synced_any_more_is_not_held_either() -> None:
     with scene(goals={"source": "robot"}) as world:
         world.cloud.create("a", spec={"x": 7})
-        world.robot.create("a", spec={"x": 1})
-        world.start()
-        world.pass_time(60)
+        world.begin("a", source="robot", seconds=60)
         assert holds(world) == [("NameTaken", 1)]
         world.robot.apply(crd(GROUP, source="robot", filtered="true"))
         world.pass_time(60)
@@ -236,14 +211,13 @@ def test_S6_5_a_hold_of_a_newer_version_holds_until_a_human_releases_it() -> Non
         names = crowd(world, 3, "everything")
         world.order("hold", resource="goals")
         world.settle()
-        world.stop()
-        world.disk.rows = [
-            (*row[:3], row[3].replace('"Manual"', '"OfANewerVersion"')) if "kind-holds" in str(row[2]) else row
-            for row in world.disk.rows
-        ]
-        for name in names:
-            world.cloud.delete(name)
-        world.start()
+        with world.down():
+            world.disk.rows = [
+                (*row[:3], row[3].replace('"Manual"', '"OfANewerVersion"')) if "kind-holds" in str(row[2]) else row
+                for row in world.disk.rows
+            ]
+            for name in names:
+                world.cloud.delete(name)
         world.pass_time(120)
         assert (holds(world), len(world.robot.objects())) == ([("Manual", 3)], 3)
         [hold] = world.status()["holds"]

@@ -48,11 +48,9 @@ def test_S5_5b_a_mass_deletion_whose_confirmation_the_link_cuts_off_is_confirmed
         refuse_lists(world, Fate.LOST)
         delete_as_one(world, names)
         world.pass_time(10)
-        world.cut("cloud")
-        world.pass_time(600)
+        world.cut("cloud", seconds=600)
         assert set(world.robot.objects()) == set(names)
-        world.mend("cloud")
-        world.pass_time(60)
+        world.heal("cloud", seconds=60)
         assert (world.robot.objects(), holds(world), world.status()["health"]) == ({}, [], "healthy")
 
 
@@ -78,15 +76,13 @@ def test_S5_5b_what_is_held_is_reported_from_the_first_moment_on_and_not_forgott
         with scene() as world:
             unverifiable(world)
             before = identity(world)
-            world.stop()
-            for side in cut:
-                world.cut(side)
-            world.start()
+            with world.down():
+                for side in cut:
+                    world.cut(side)
             world.pass_time(30)
-            world.crash()
-            for side in cut:
-                world.mend(side)
-            world.start()
+            with world.down(kill=True):
+                for side in cut:
+                    world.mend(side)
             while world.status()["kinds"] == []:
                 world.pass_time(0.01)
             assert identity(world) == before
@@ -96,9 +92,7 @@ def test_S5_5b_objects_that_come_back_leave_the_hold_and_the_rest_is_released() 
     with scene() as world:
         names, hold, rule = unverifiable(world)
         world.weather[Side.CLOUD].rules.remove(rule)
-        for name in names[:4]:
-            world.cloud.create(name, spec={"x": 2})
-        world.pass_time(120)
+        world.add(*names[:4], spec={"x": 2}, seconds=120)
         assert [(each["id"], each["objects"]) for each in world.status()["holds"]] == [(hold["id"], 8)]
         assert [copy(world, name)["spec"] for name in names[:4]] == [{"x": 2}] * 4
         assert world.order("release", id=hold["id"])["objects"] == 8
@@ -116,14 +110,12 @@ def test_S5_5b_what_is_released_while_the_cloud_is_away_is_done_at_once_and_for_
         world.pass_time(60)
         world.order("release", id=hold["id"])
         if robot == "away":
-            world.crash()
-            world.mend("robot")
-            world.start()
+            with world.down(kill=True):
+                world.mend("robot")
         world.pass_time(30)
         assert world.robot.objects() == {}
         assert holds(world) == []
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
 
 
@@ -134,10 +126,8 @@ def test_S5_5_while_one_kind_is_held_everything_else_goes_on_at_once() -> None:
         names, _, _ = unverifiable(world)
         world.cloud.create("kept", spec={"x": 1})
         world.cloud.delete("t1", kind="tasks")
-        world.cloud.set("t2", kind="tasks", spec={"x": 2})
-        world.pass_time(2)
-        world.robot.set_status("kept", {"phase": "DONE"})
-        world.pass_time(2)
+        world.edit("t2", kind="tasks", spec={"x": 2}, seconds=2)
+        world.report("kept", {"phase": "DONE"}, seconds=2)
         assert {name: each["spec"] for name, each in world.robot.objects("tasks").items()} == {"t2": {"x": 2}}
         assert original(world, "kept")["status"] == {"phase": "DONE"}
         assert set(world.robot.objects()) == {*names, "kept"}
@@ -150,9 +140,7 @@ def test_S5_5b_a_mass_of_terminating_objects_is_verified_and_deleted() -> None:
         for name in names:
             world.cloud.finalize(name, FINALIZER)
         world.settle()
-        for name in names:
-            world.cloud.delete(name)
-        world.settle()
+        world.remove(*names)
         assert (world.robot.objects(), holds(world)) == ({}, [])
         for name in names:
             world.cloud.finalize(name)

@@ -18,36 +18,29 @@ def statuses(world: World, side: Side) -> list[tuple[str, object]]:
 def test_S4_1_a_status_that_waited_in_an_older_store_never_goes_over_a_newer_one(source: str) -> None:
     with scene(goals={"source": source}) as world:
         up, down = roles(world, source)
-        world.start()
-        for name in "abc":
-            up.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b", "c", source=source)
         world.cut(str(up.side))
         for name in "ab":
             down.set_status(name, {"phase": "OLD"})
         world.pass_time(5)
-        world.stop()
-        backup = world.disk.copied()
-        world.mend(str(up.side))
-        world.start()
+        with world.down():
+            backup = world.disk.copied()
+            world.mend(str(up.side))
         world.settle()
         down.set_status("a", {"phase": "NEW"})
         up.delete("c")
-        up.delete("b")
-        world.settle()
+        world.remove("b", source=source)
         for name in "bd":  # one of them under an old name
             up.create(name, spec={"x": 2})
         world.settle()
         uids = {name: each["metadata"]["uid"] for name, each in down.objects().items()}
-        world.stop()
-        before = len(statuses(world, up.side))
-        world.put_back(backup)
-        world.weather[down.side].lag = 5.0  # upstream may be heard first
-        world.start()
+        with world.down():
+            before = len(statuses(world, up.side))
+            world.put_back(backup)
+            world.weather[down.side].lag = 5.0  # upstream may be heard first
         world.order("retry")
         world.pass_time(60)
-        world.mend(str(down.side))
-        world.settle()
+        world.heal(str(down.side))
         assert statuses(world, up.side)[before:] == []
         assert {name: each["metadata"]["uid"] for name, each in down.objects().items()} == uids
         assert (up.objects()["a"]["status"], set(up.objects())) == ({"phase": "NEW"}, {"a", "b", "d"})
@@ -57,26 +50,18 @@ def test_S4_1_a_status_that_waited_in_an_older_store_never_goes_over_a_newer_one
 @pytest.mark.parametrize("source", SOURCES)
 def test_S6_4_a_deletion_in_an_older_store_is_about_the_object_of_that_time(source: str) -> None:
     with scene(goals={"source": source}) as world:
-        up, down = roles(world, source)
-        world.start()
-        for name in "ab":
-            up.create(name, spec={"x": 1})
+        _, down = roles(world, source)
+        world.begin("a", "b", source=source)
+        world.cut(str(down.side), seconds=30)
+        world.remove("a", source=source, seconds=5)
+        with world.down():
+            backup = world.disk.copied()
+            world.mend(str(down.side))
         world.settle()
-        world.cut(str(down.side))
-        world.pass_time(30)
-        up.delete("a")
-        world.pass_time(5)
-        world.stop()
-        backup = world.disk.copied()
-        world.mend(str(down.side))
-        world.start()
-        world.settle()
-        up.create("a", spec={"x": 2})
-        world.settle()
+        world.add("a", source=source, spec={"x": 2})
         kept = down.objects()["a"]["metadata"]["uid"]
-        world.stop()
-        world.put_back(backup)
-        world.start()
+        with world.down():
+            world.put_back(backup)
         world.settle()
         assert down.objects()["a"]["metadata"]["uid"] == kept
         assert (set(down.objects()), holds(world)) == ({"a", "b"}, [])
@@ -86,23 +71,19 @@ def test_S6_4_a_deletion_in_an_older_store_is_about_the_object_of_that_time(sour
 def test_S4_1_an_older_store_without_cursors_sends_no_older_status(copies: str) -> None:
     with synced() as world:
         world.cut("cloud")
-        world.robot.set_status("a", {"phase": "OLD"})
-        world.pass_time(5)
-        world.stop()
-        backup = world.disk.copied()
-        world.mend("cloud")
-        world.start()
+        world.report("a", {"phase": "OLD"}, seconds=5)
+        with world.down():
+            backup = world.disk.copied()
+            world.mend("cloud")
         world.settle()
-        world.robot.set_status("a", {"phase": "DONE"})
-        world.settle()
-        world.stop()
-        backup.rows = [each for each in backup.rows if each[0] != "cursor"]
-        backup.durable = len(backup.rows)
-        world.put_back(backup)
-        if copies == "gone":
-            world.robot.delete("a")
-        before = len(statuses(world, Side.CLOUD))
-        world.start()
+        world.report("a", {"phase": "DONE"})
+        with world.down():
+            backup.rows = [each for each in backup.rows if each[0] != "cursor"]
+            backup.durable = len(backup.rows)
+            world.put_back(backup)
+            if copies == "gone":
+                world.robot.delete("a")
+            before = len(statuses(world, Side.CLOUD))
         world.settle()
         assert statuses(world, Side.CLOUD)[before:] == []
         assert copy(world)["status"] == original(world)["status"] == {"phase": "DONE"}
@@ -112,40 +93,30 @@ def test_S4_1_an_older_store_without_cursors_sends_no_older_status(copies: str) 
 @pytest.mark.parametrize("lost", [(), ("cursor",), ("cursor", "copy")], ids=["nothing", "cursors", "copies too"])
 def test_S6_3_the_final_status_of_a_copy_that_is_gone_is_sent_after_a_restart(lost: tuple[str, ...]) -> None:
     with scene() as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        world.robot.set_status("a", {"phase": "RUNNING"})
-        world.settle()
+        world.begin("a")
+        world.report("a", {"phase": "RUNNING"})
         world.cut("cloud")
-        world.robot.set_status("a", {"phase": "DONE"})
-        world.pass_time(5)
-        world.stop()
-        world.robot.delete("a")
-        world.disk.rows = [each for each in world.disk.rows if each[0] not in lost]
-        world.disk.durable = len(world.disk.rows)
-        world.mend("cloud")
-        world.start()
+        world.report("a", {"phase": "DONE"}, seconds=5)
+        with world.down():
+            world.robot.delete("a")
+            world.disk.rows = [each for each in world.disk.rows if each[0] not in lost]
+            world.disk.durable = len(world.disk.rows)
+            world.mend("cloud")
         world.settle()
         assert original(world)["status"] == copy(world)["status"] == {"phase": "DONE"}
 
 
 def test_S6_2_an_older_store_is_only_older_and_costs_no_list_and_no_write_downstream() -> None:
     with scene() as world:
-        world.start()
-        for name in "abc":
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
-        world.stop()
-        backup = world.disk.copied()
-        world.start()
+        world.begin("a", "b", "c")
+        with world.down():
+            backup = world.disk.copied()
         for name in "abc":
             world.robot.set_status(name, {"phase": "RUNNING"})
         world.settle()
-        world.crash()
-        world.put_back(backup)
-        since, before = world.clock.now, changes(world)
-        world.start()
+        with world.down(kill=True):
+            world.put_back(backup)
+            since, before = world.clock.now, changes(world)
         world.settle()
         assert changes(world) == before
         assert [full_lists(world, side, since) for side in ("cloud", "robot")] == [[], []]
@@ -156,11 +127,9 @@ def test_S6_2_a_cursor_of_another_selector_is_worth_nothing() -> None:
     with World(kinds={"goals": {"filtered": "true"}}) as world:
         world.start()
         world.cloud.create("mine", spec={"x": 1}, labels={LABEL: "robot-1"})
-        world.cloud.create("yours", spec={"x": 1}, labels={LABEL: "robot-2"})
-        world.settle()
-        world.stop()
-        world.settings = AgentSettings("robot-2")
-        world.start()
+        world.add("yours", labels={LABEL: "robot-2"})
+        with world.down():
+            world.settings = AgentSettings("robot-2")
         world.settle()
         # What another robot's copy was is not this robot's any more: local, and never touched.
         assert set(world.robot.objects()) == {"mine", "yours"}
@@ -171,43 +140,34 @@ def test_S6_3_the_outbox_keeps_one_row_an_object_and_its_first_dirty_time(world:
     world.cut("cloud")
     begun = world.clock.now
     for step in range(6):
-        world.robot.set_status("a", {"n": step})
-        world.pass_time(10)
+        world.report("a", {"n": step}, seconds=10)
     outbox = world.status()["outbox"]
     assert (outbox["depth"], world.clock.now - begun - outbox["oldestSeconds"] < 2) == (1, True)
     restart_offline(world)
     outbox = world.status()["outbox"]
     assert (outbox["depth"], world.clock.now - begun - outbox["oldestSeconds"] < 2) == (1, True)
     before = len(statuses(world, Side.CLOUD))
-    world.mend("cloud")
-    world.settle()
+    world.heal("cloud")
     assert statuses(world, Side.CLOUD)[before:] == [("a", {"n": 5})]
 
 
 def restart_offline(world: World) -> None:
     """The agent is killed and started; the cloud is out of reach."""
-    world.crash()
-    world.start()
-    world.pass_time(10)
+    restart(world, kill=True, seconds=10)
 
 
 @pytest.mark.fault_43
 def test_S6_1_killed_while_the_disk_refuses_it_resumes_where_the_disk_was() -> None:
     with scene() as world:
-        world.start()
-        for name in "abcd":
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.begin(*"abcd")
         world.disk.refuses = True
         world.cloud.set("a", spec={"x": 2})
-        world.robot.set_status("b", {"n": 1})
-        world.settle()
+        world.report("b", {"n": 1})
         assert (copy(world)["spec"], original(world, "b")["status"]) == ({"x": 2}, {"n": 1})
         world.robot.set_status("c", {"phase": "DONE"})
-        world.crash()
-        world.cloud.delete("d")
-        since = world.clock.now
-        world.start()
+        with world.down(kill=True):
+            world.cloud.delete("d")
+            since = world.clock.now
         world.pass_time(60)
         assert (set(world.robot.objects()), original(world, "c")["status"]) == (set("abc"), {"phase": "DONE"})
         assert [full_lists(world, side, since) for side in ("cloud", "robot")] == [[], []]
@@ -221,8 +181,7 @@ def test_S6_1_a_live_change_does_not_wait_for_a_disk_that_syncs_slowly(world: Wo
     world.disk.commit_seconds = 100_000.0
     for step in range(2, 7):
         world.cloud.set("a", spec={"x": step})
-        world.robot.set_status("a", {"n": step})
-        world.pass_time(1)
+        world.report("a", {"n": step}, seconds=1)
         assert (copy(world)["spec"], original(world)["status"]) == ({"x": step}, {"n": step})
 
 
@@ -232,8 +191,7 @@ def test_S6_1_kill_9_at_any_moment_is_followed_by_a_replay_that_changes_nothing(
         for number in range(2, 5):
             world.crash_after(step)
             world.cloud.set("a", spec={"x": number})
-            world.robot.set_status("a", {"n": number})
-            world.pass_time(1)
+            world.report("a", {"n": number}, seconds=1)
             world.crash()
             world.start()
         world.settle()
@@ -248,11 +206,9 @@ def test_S6_1_kill_9_at_any_moment_is_followed_by_a_replay_that_changes_nothing(
 
 def test_S7_1_statuses_are_collected_with_the_cloud_absent_since_boot() -> None:
     with synced() as world:
-        world.cloud.create("b", spec={"x": 1})
-        world.settle()
-        world.stop()
-        world.cut("cloud")
-        world.start()
+        world.add("b")
+        with world.down():
+            world.cut("cloud")
         world.pass_time(60)
         for name in "ab":
             world.robot.set_status(name, {"phase": "DONE"})
@@ -263,8 +219,7 @@ def test_S7_1_statuses_are_collected_with_the_cloud_absent_since_boot() -> None:
             2,
             2,
         )
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         assert [original(world, name)["status"] for name in "ab"] == [{"phase": "DONE"}] * 2
 
 
@@ -273,27 +228,22 @@ def test_S7_2_final_statuses_go_before_periodic_ones_the_newest_of_each_once() -
     with scene() as world:
         world.start()
         names = [f"g{number:03}" for number in range(200)]
-        for name in names:
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.add(*names)
         periodic = names[::10]
-        world.cut("cloud")
-        world.pass_time(5)
+        world.cut("cloud", seconds=5)
         for name in names:
             world.robot.set_status(name, {"n": 1})
         world.pass_time(5)
         world.cut("robot")  # in a long outage everything has been looked at again, and was worth something else then
         world.pass_time(30)
-        world.weather[Side.ROBOT].cut = False
-        world.signals[Side.ROBOT].ring()
+        world.connect("robot")
         world.pass_time(30)
         for beat in range(2, 8):
             for name in periodic:
                 world.robot.set_status(name, {"n": beat})
             world.pass_time(5)
         before = len(statuses(world, Side.CLOUD))
-        world.mend("cloud")
-        world.settle()
+        world.heal("cloud")
         sent = statuses(world, Side.CLOUD)[before:]
         assert sorted(name for name, _ in sent) == names
         assert dict(sent) == {name: {"n": 7 if name in periodic else 1} for name in names}
@@ -304,9 +254,8 @@ def test_S7_2_final_statuses_go_before_periodic_ones_the_newest_of_each_once() -
 @pytest.mark.parametrize("when", ["at start", "while running"])
 def test_S7_3_a_robot_that_is_absent_is_waited_for_and_its_watch_goes_on(world: World, when: str) -> None:
     if when == "at start":
-        world.stop()
-        world.cut("robot")
-        world.start()
+        with world.down():
+            world.cut("robot")
     else:
         world.cut("robot")
     world.pass_time(60)
@@ -316,8 +265,7 @@ def test_S7_3_a_robot_that_is_absent_is_waited_for_and_its_watch_goes_on(world: 
         assert state(world) == "waiting"
     world.cloud.set("a", spec={"x": 2})
     since = world.clock.now
-    world.mend("robot")
-    world.settle()
+    world.heal("robot")
     assert (copy(world)["spec"], full_lists(world, "robot", since)) == ({"x": 2}, [])
     assert world.status()["health"] == "healthy"
 
@@ -325,9 +273,8 @@ def test_S7_3_a_robot_that_is_absent_is_waited_for_and_its_watch_goes_on(world: 
 def test_S7_1_an_agent_that_starts_offline_knows_when_the_cloud_last_answered(world: World) -> None:
     world.pass_time(600)
     known = world.status()["sides"]["cloud"]["lastOk"]
-    world.stop()
-    world.cut("cloud")
-    world.start()
+    with world.down():
+        world.cut("cloud")
     world.pass_time(60)
     status = world.status()
     assert status["health"] == "offline"
@@ -335,13 +282,12 @@ def test_S7_1_an_agent_that_starts_offline_knows_when_the_cloud_last_answered(wo
     assert not any("never" in reason["message"] for reason in status["reasons"])
 
 
-def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_left_since(world: World) -> None:
-    world.cut("robot")
+@pytest.mark.parametrize("killed", [False, True])
+def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_left_since(world: World, killed: bool) -> None:
+    world.cut("robot", seconds=30)
+    world.remove("a", seconds=5)  # whether the kind is alive is asked while the cloud can still answer
+    with world.down(killed, kill=True):
+        world.cut("cloud")
     world.pass_time(30)
-    world.cloud.delete("a")
-    world.pass_time(5)  # whether the kind is alive is asked while the cloud can still answer
-    world.cut("cloud")
-    world.pass_time(30)
-    world.mend("robot")
-    world.pass_time(60)
+    world.heal("robot", seconds=60)
     assert world.robot.objects() == {}

@@ -1,6 +1,8 @@
 """S8.1 and S8.2 on virtual time: which cluster it is, and whether its history is the one that is known."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,7 +13,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.journal import Request
 from tests.model.plane import GROUP
-from tests.model.scene import copy, full_lists, holds, restart, scene, state, synced
+from tests.model.scene import copy, full_lists, holds, redefine, restart, scene, state, synced
 from tests.model.weather import Rule
 from tests.model.world import World
 from tests.system.bed import crd
@@ -30,11 +32,9 @@ def replays(world: World, side: str, since: float) -> list[Request]:
 
 def reconnect(world: World, side: str = "cloud", *, seconds: float = 5.0) -> None:
     """Every connection breaks; others write something meanwhile, or there would be nothing to be proven."""
-    world.cut(side)
-    world.pass_time(seconds)
+    world.cut(side, seconds=seconds)
     world.planes[Side(side)].others_write(3)
-    world.weather[Side(side)].cut = False
-    world.signals[Side(side)].ring()
+    world.connect(side)
 
 
 def identity(world: World, side: str = "cloud") -> str:
@@ -52,25 +52,28 @@ def blind(world: World) -> None:
     world.inject("cloud", FORBIDDEN, part=KUBE_SYSTEM, times=math.inf)
 
 
+@contextmanager
+def known_by_its_crds(*kinds: str) -> Iterator[World]:
+    """A cloud of which the agent can only read its CRDs; it has made the copy of a, and was connected twice."""
+    with World(kinds={kind: {} for kind in kinds}) as world:
+        blind(world)
+        world.begin("a")
+        reconnect(world)
+        world.settle()
+        yield world
+        assert world.troubles == []
+
+
 # Which cluster it is (S8.1)
 
 
 def test_S8_1_where_kube_system_may_not_be_read_the_uid_of_a_crd_is_the_identity_and_another_is_another_cluster() -> (
     None
 ):
-    with World() as world:
-        blind(world)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        reconnect(world)
-        world.settle()
+    with known_by_its_crds("goals") as world:
         assert identity(world).startswith(f"crd:goals.{GROUP}:")
-        world.crash()
-        world.cloud.delete_kind()
-        world.cloud.sweep()
-        world.cloud.apply(crd(GROUP))
-        world.start()
+        with world.down(kill=True):
+            redefine(world)
         world.pass_time(60)
         assert (connection(world), holds(world)) == ("identity-changed", [("IdentityChanged", 0)])
         world.order("release", id="cloud")
@@ -79,39 +82,21 @@ def test_S8_1_where_kube_system_may_not_be_read_the_uid_of_a_crd_is_the_identity
 
 
 def test_S8_1_a_crd_made_anew_before_our_eyes_is_the_same_cluster() -> None:
-    with scene() as world:
-        blind(world)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        reconnect(world)
-        world.settle()
+    with known_by_its_crds("goals") as world:
         world.cloud.delete_kind()
         world.cloud.sweep()
         world.pass_time(60)
         assert state(world) == "kind-missing"
         world.crash()
         world.cloud.apply(crd(GROUP))
-        world.start()
-        world.cloud.create("a", spec={"x": 2})
-        world.settle()
+        world.begin("a", spec={"x": 2})
         assert (copy(world)["spec"], connection(world), holds(world)) == ({"x": 2}, "connected", [])
 
 
 def test_S8_1_one_crd_of_several_made_anew_is_the_same_cluster() -> None:
-    with scene(goals={}, tasks={}) as world:
-        blind(world)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        reconnect(world)
-        world.settle()
-        world.crash()
-        world.cloud.delete_kind()
-        world.cloud.sweep()
-        world.cloud.apply(crd(GROUP))
-        world.cloud.create("a", spec={"x": 2})
-        world.start()
+    with known_by_its_crds("goals", "tasks") as world:
+        with world.down(kill=True):
+            redefine(world, "a")
         world.pass_time(120)
         assert (copy(world)["spec"], connection(world)) == ({"x": 2}, "connected")
 
@@ -121,9 +106,7 @@ def test_S8_1_where_nothing_can_be_read_server_and_authority_tell_clusters_apart
     with scene() as world:
         for part in (KUBE_SYSTEM, calls.CRDS):
             world.inject("cloud", reply, part=part, times=math.inf)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         known = identity(world)
         assert known.startswith("server:")
         since = world.clock.now
@@ -135,8 +118,7 @@ def test_S8_1_a_crd_that_may_not_be_read_is_the_only_one_that_is_asked_for() -> 
     with scene(goals={}, tasks={}) as world:
         for part in (KUBE_SYSTEM, calls.CRDS):
             world.inject("cloud", FORBIDDEN, part=part, times=math.inf)
-        world.start()
-        world.settle()
+        world.begin()
         since = world.clock.now
         reconnect(world)
         world.settle()
@@ -146,10 +128,7 @@ def test_S8_1_a_crd_that_may_not_be_read_is_the_only_one_that_is_asked_for() -> 
 
 def test_S8_3_another_cluster_is_asked_for_nothing_of_ours_and_the_known_one_is_not_listed_again() -> None:
     with scene() as world:
-        world.start()
-        for name in ("a", "b"):
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b")
         uids = {name: copy(world, name)["metadata"]["uid"] for name in ("a", "b")}
         stranger = {"kind": "PartialObjectMetadata", "metadata": {"name": "kube-system", "uid": "another"}}
         world.inject("cloud", Reply(200, stranger), part=KUBE_SYSTEM, times=math.inf)
@@ -159,11 +138,8 @@ def test_S8_3_another_cluster_is_asked_for_nothing_of_ours_and_the_known_one_is_
         world.cloud.create("theirs", spec={"x": 1})
         world.cloud.set("a", spec={"x": 9})
         world.robot.set("a", spec={"x": 5})
-        world.robot.set_status("a", {"phase": "DONE"})
-        world.pass_time(600)
-        world.crash()
-        world.start()
-        world.pass_time(600)
+        world.report("a", {"phase": "DONE"}, seconds=600)
+        restart(world, kill=True, seconds=600)
         assert (connection(world), holds(world)) == ("identity-changed", [("IdentityChanged", 0)])
         assert (copy(world)["spec"], set(world.robot.objects())) == ({"x": 1}, {"a", "b"})
         assert full_lists(world, "cloud", since) == []
@@ -186,8 +162,7 @@ def test_S8_1_a_right_that_comes_or_goes_is_no_other_cluster(world: World) -> No
             world.weather[Side.CLOUD].rules.clear()
         since = world.clock.now
         reconnect(world)
-        world.cloud.set("a", spec={"x": number})
-        world.settle()
+        world.edit("a", spec={"x": number})
         assert (copy(world)["spec"], identity(world), holds(world)) == ({"x": number}, known, [])
         restart(world)
         assert full_lists(world, "cloud", since) == []
@@ -200,12 +175,10 @@ def test_S8_1_a_right_that_comes_or_goes_is_no_other_cluster(world: World) -> No
 def test_S8_1_a_server_that_has_not_made_its_namespaces_is_no_cluster_yet(world: World) -> None:
     world.inject("cloud", YOUNG, part=KUBE_SYSTEM, times=math.inf)
     reconnect(world)
-    world.cloud.set("a", spec={"x": 2})
-    world.pass_time(60)
+    world.edit("a", spec={"x": 2}, seconds=60)
     assert (connection(world), copy(world)["spec"]) == ("offline", {"x": 1})
     assert "kube-system" in str(world.status()["sides"]["cloud"]["error"])
-    world.mend("cloud")
-    world.settle()
+    world.heal("cloud")
     assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
 
 
@@ -214,9 +187,7 @@ def test_S8_1_a_server_that_has_not_made_its_namespaces_is_no_cluster_yet(world:
 
 def test_S8_2_each_kind_proves_its_history_and_is_not_listed_also_an_empty_one() -> None:
     with scene(goals={}, tasks={}) as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         for _ in range(3):
             since = world.clock.now
             reconnect(world)
@@ -254,10 +225,8 @@ def test_S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_the_ne
         world.pass_time(30)
         world.cut("cloud")
         world.cloud.restore(backup, overtaken_by=40)
-        world.mend("cloud")
-        world.settle()
-        world.cloud.set("c", spec={"x": 8})
-        world.settle()
+        world.heal("cloud")
+        world.edit("c", spec={"x": 8})
         assert copy(world, "c")["spec"] == {"x": 8}
         world.robot.apply(crd(GROUP, plural="tasks"))
         world.pass_time(120)
@@ -270,8 +239,7 @@ def test_S8_2_a_slow_link_is_no_restored_cluster(world: World, latency: float) -
     world.weather[Side.CLOUD].latency = latency
     for number in range(2, 5):
         reconnect(world)
-        world.cloud.set("a", spec={"x": number})
-        world.pass_time(300)
+        world.edit("a", spec={"x": number}, seconds=300)
         assert (copy(world)["spec"], holds(world)) == ({"x": number}, [])
     assert full_lists(world, "cloud", since) == []
 
@@ -281,18 +249,14 @@ def test_S8_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothing_is_liste
     def matches(call: Call) -> bool:
         return call.verb == "watch" and dict(call.query).get("timeoutSeconds") in {str(s) for s in REPLAY_SECONDS}
 
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     since = world.clock.now
     rule = Rule(matches, Reply(status, {}), 5)
     world.weather[Side.CLOUD].add(rule)
-    world.cut("cloud")
-    world.pass_time(5)
+    world.cut("cloud", seconds=5)
     world.cloud.others_write(3)
-    world.weather[Side.CLOUD].cut = False
-    world.signals[Side.CLOUD].ring()
-    world.cloud.set("a", spec={"x": 2})
-    world.pass_time(300)
+    world.connect("cloud")
+    world.edit("a", spec={"x": 2}, seconds=300)
     assert rule.times < 5, "the proof was asked for"
     assert (copy(world)["spec"], full_lists(world, "cloud", since), holds(world)) == ({"x": 2}, [], [])
 
@@ -301,38 +265,30 @@ def test_S8_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothing_is_liste
 def test_S8_2_a_probe_that_our_own_writes_overtake_is_no_restore(latency: float) -> None:
     with synced() as world:
         names = [f"a{number}" for number in range(8)]
-        for name in names:
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.add(*names)
         since = world.clock.now
         world.weather[Side.CLOUD].latency = latency
         for number in range(120):
-            world.robot.set_status(names[number % len(names)], {"n": number})
-            world.pass_time(0.05)
+            world.report(names[number % len(names)], {"n": number}, seconds=0.05)
             if number % 20 == 10:
-                world.cut("cloud")
-                world.pass_time(0.05)
-                world.weather[Side.CLOUD].cut = False
-                world.signals[Side.CLOUD].ring()
+                world.cut("cloud", seconds=0.05)
+                world.connect("cloud")
         world.settle()
         assert (full_lists(world, "cloud", since), holds(world)) == ([], [])
 
 
 def test_S8_2_S9_2_a_quiet_kind_is_listed_once_for_each_start_of_an_api_server(world: World) -> None:
     since = world.clock.now
-    world.cut("cloud")
-    world.pass_time(5)
+    world.cut("cloud", seconds=5)
     world.cloud.restart()
     world.cloud.others_write(3)
-    world.mend("cloud")
-    world.settle()
+    world.heal("cloud")
     listed = len(full_lists(world, "cloud", since))
     assert listed <= 1
     for _ in range(3):
         reconnect(world)
         world.settle()
-    world.stop()
-    world.cloud.others_write(3)
-    world.start()
+    with world.down():
+        world.cloud.others_write(3)
     world.settle()
     assert len(full_lists(world, "cloud", since)) == listed

@@ -12,15 +12,13 @@ def test_S5_5c_an_accepted_cluster_costs_no_copy_though_the_agent_was_killed_bef
     world: World,
 ) -> None:
     world.cloud.label("a", robot=ROBOT)
-    world.cloud.create("b", spec={"x": 1}, labels={LABEL: ROBOT})
-    world.settle()
+    world.add("b", labels={LABEL: ROBOT})
     world.weather[Side.CLOUD].latency = 5.0
     world.robot.annotate_kind({SYNCER + "filter-by-robot-name": "true"})
     world.pass_time(4.0)
-    world.crash()
-    world.weather[Side.CLOUD].latency = 0.0
-    world.cloud.rebuild(revision=100_000)
-    world.start()
+    with world.down(kill=True):
+        world.weather[Side.CLOUD].latency = 0.0
+        world.cloud.rebuild(revision=100_000)
     world.pass_time(60)
     assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
     world.order("release", id="cloud")
@@ -46,29 +44,24 @@ def test_S8_3_a_cluster_that_takes_the_place_of_another_between_a_list_and_its_w
 def test_S8_3_an_object_that_a_restore_brought_back_tells_of_it_when_nothing_else_can(world: World) -> None:
     backup = world.cloud.snapshot()
     world.cloud.create("b", spec={"x": 1})
-    world.cloud.delete("a")
-    world.settle()
-    world.stop()
-    world.cloud.restore(backup, overtaken_by=40)
-    world.cloud.restart()
-    world.start()
+    world.remove("a")
+    with world.down():
+        world.cloud.restore(backup, overtaken_by=40)
+        world.cloud.restart()
     world.pass_time(300)
     assert set(world.robot.objects()) == {"a", "b"}
     assert holds(world) == [("Restored", 1)]
 
 
 def test_S8_3_another_object_in_the_very_version_of_a_known_one_tells_of_a_restore(world: World) -> None:
-    world.cloud.delete("a")
-    world.settle()
+    world.remove("a")
     backup = world.cloud.snapshot()
-    world.cloud.create("a", spec={"x": 1})
-    world.settle()
+    world.add("a")
     uid = copy(world)["metadata"]["uid"]
-    world.stop()
-    world.cloud.restore(backup)
-    world.cloud.create("a", spec={"x": 2})
-    world.cloud.restart()
-    world.start()
+    with world.down():
+        world.cloud.restore(backup)
+        world.cloud.create("a", spec={"x": 2})
+        world.cloud.restart()
     world.pass_time(300)
     assert copy(world)["metadata"]["uid"] == uid
     assert holds(world) == [("Restored", 1)]
@@ -76,13 +69,11 @@ def test_S8_3_another_object_in_the_very_version_of_a_known_one_tells_of_a_resto
 
 def test_S8_3_an_object_that_is_missing_too_early_tells_of_a_restore(world: World) -> None:
     backup = world.cloud.snapshot()
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
-    world.stop()
-    world.cloud.restore(backup)
-    world.cloud.delete("a")
-    world.cloud.restart()
-    world.start()
+    world.add("b")
+    with world.down():
+        world.cloud.restore(backup)
+        world.cloud.delete("a")
+        world.cloud.restart()
     world.pass_time(300)
     assert set(world.robot.objects()) == {"a", "b"}
     assert holds(world) == [("Restored", 2)]
@@ -90,27 +81,23 @@ def test_S8_3_an_object_that_is_missing_too_early_tells_of_a_restore(world: Worl
 
 def test_S8_3_what_is_missing_was_not_deleted_by_a_write_that_the_list_shows(world: World) -> None:
     backup = world.cloud.snapshot()
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
-    world.stop()
-    world.cloud.restore(backup)
-    world.cloud.others_write(1)
-    world.cloud.set("a", spec={"x": 2})
-    world.cloud.restart()
-    world.start()
+    world.add("b")
+    with world.down():
+        world.cloud.restore(backup)
+        world.cloud.others_write(1)
+        world.cloud.set("a", spec={"x": 2})
+        world.cloud.restart()
     world.pass_time(300)
     assert set(world.robot.objects()) == {"a", "b"}
     assert holds(world) == [("Restored", 1)]
 
 
 def test_S8_2_a_server_that_forgot_the_way_and_shows_what_is_known_was_not_restored(world: World) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     world.cloud.others_write(40)
     world.cloud.set("a", spec={"x": 2})
     world.cloud.restart()
-    world.cloud.delete("b")
-    world.settle()
+    world.remove("b")
     assert set(world.robot.objects()) == {"a"}
     assert holds(world) == []
 

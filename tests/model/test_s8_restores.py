@@ -35,25 +35,17 @@ def test_S8_3_a_restored_cloud_gets_lost_statuses_again_within_90_s_and_costs_no
     running: bool, overtaken_by: int
 ) -> None:
     with scene() as world:
-        world.start()
-        for name in "abd":
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
-        world.robot.set_status("a", {"phase": "RUNNING"})
-        world.settle()
+        world.begin("a", "b", "d")
+        world.report("a", {"phase": "RUNNING"})
         backup = world.cloud.snapshot()
         world.cloud.create("later", spec={"x": 1})
         for number in range(2, 50):
             world.cloud.set("b", spec={"x": number})
         for name in "ab":
             world.robot.set_status(name, {"phase": "DONE"})
-        world.cloud.delete("d")
-        world.settle()
-        if not running:
-            world.stop()
-        world.cloud.restore(backup, overtaken_by=overtaken_by)
-        if not running:
-            world.start()
+        world.remove("d")
+        with world.down(not running):
+            world.cloud.restore(backup, overtaken_by=overtaken_by)
         world.pass_time(90)
         assert [original(world, name)["status"] for name in "ab"] == [{"phase": "DONE"}] * 2
         assert (copy(world, "b")["spec"], set(world.robot.objects())) == ({"x": 1}, {"a", "b", "d", "later"})
@@ -63,8 +55,7 @@ def test_S8_3_a_restored_cloud_gets_lost_statuses_again_within_90_s_and_costs_no
         assert (holds(world), world.status()["holds"][0]["id"]) == ([("Restored", 1)], before)
         # Another object: its copy would be replaced, so that is held too. What is new is copied.
         world.cloud.create("later", spec={"x": 3})
-        world.cloud.create("new", spec={"x": 1})
-        world.pass_time(60)
+        world.add("new", seconds=60)
         assert (copy(world, "later")["spec"], "new" in world.robot.objects()) == ({"x": 1}, True)
 
 
@@ -72,10 +63,7 @@ def test_S8_3_a_restored_cloud_gets_lost_statuses_again_within_90_s_and_costs_no
 def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(running: bool) -> None:
     """There the cloud is downstream: it holds nothing back, and copies are made again."""
     with World(kinds={"goals": {"source": "robot"}}) as world:
-        world.start()
-        for name in ("a", "b", "dropped"):
-            world.robot.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b", "dropped", source="robot")
         world.cloud.set_status("a", {"phase": "RUNNING"})
         world.settle()
         backup = world.cloud.snapshot()
@@ -86,11 +74,8 @@ def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(running: bool) 
         for name in ("made", "b"):
             world.cloud.set_status(name, {"phase": "DONE"})
         world.settle()
-        if not running:
-            world.stop()
-        world.cloud.restore(backup)
-        if not running:
-            world.start()
+        with world.down(not running):
+            world.cloud.restore(backup)
         world.pass_time(120)
         found = world.cloud.objects()
         assert set(found) == {"a", "b", "made"}
@@ -112,19 +97,16 @@ def test_S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_
             for name in names:
                 up.create(name, spec={"x": 1})
             uids = {each["metadata"]["uid"] for each in up.objects().values()}
-            world.start()
-            world.settle()
-            world.stop()
-            world.lose_database()
-            world.start()
+            world.begin()
+            with world.down():
+                world.lose_database()
             world.crash_after(steps)
             world.pass_time(5)
             world.crash()
             up.restore(backup)
             if world.disk.known(0.0).uids & uids:
                 met += 1
-                world.start()
-                world.pass_time(120)
+                world.begin(seconds=120)
                 assert set(down.objects()) == names
                 assert holds(world) == [("Restored", 12)]
     assert met
@@ -134,24 +116,21 @@ def test_S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_when_its_cursor_h
     for seed in range(4):
         with synced(seed) as world:
             backup = world.cloud.snapshot()
-            world.cloud.create("b", spec={"x": 1})
-            world.settle()
+            world.add("b")
             world.inject("cloud", Reply(410, {"message": "too old resource version"}), verb="watch", part="/goals")
             watches = len(world.journal.asked("cloud", verb="watch", kind="goals"))
             while len(world.journal.asked("cloud", verb="watch", kind="goals")) == watches:
                 world.pass_time(0.5)
             world.pass_time(0.5)
-            world.crash()
-            world.cloud.restore(backup)
-            world.start()
+            with world.down(kill=True):
+                world.cloud.restore(backup)
             world.pass_time(120)
             assert set(world.robot.objects()) == {"a", "b"}
             assert holds(world) == [("Restored", 1)]
 
 
 def test_S8_3_a_restore_that_cost_no_copy_leaves_no_hold_behind(world: World) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     backup = world.cloud.snapshot()
     for number in range(2, 32):
         world.cloud.set("a", spec={"x": number})
@@ -159,19 +138,15 @@ def test_S8_3_a_restore_that_cost_no_copy_leaves_no_hold_behind(world: World) ->
     world.cloud.restore(backup)
     world.pass_time(120)
     assert (copy(world)["spec"], holds(world)) == ({"x": 1}, [])
-    world.cloud.delete("b")
-    world.settle()
+    world.remove("b")
     assert (set(world.robot.objects()), world.status()["health"]) == ({"a"}, "healthy")
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
 def test_S8_3_a_hold_ends_when_nothing_is_left_to_hold(world: World, kill: bool) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
+    world.add("b")
     backup = world.cloud.snapshot()
-    for name in ("lost", "too"):
-        world.cloud.create(name, spec={"x": 1})
-    world.settle()
+    world.add("lost", "too")
     world.cloud.restore(backup)
     world.pass_time(120)
     assert holds(world) == [("Restored", 2)]
@@ -181,16 +156,14 @@ def test_S8_3_a_hold_ends_when_nothing_is_left_to_hold(world: World, kill: bool)
     world.robot.delete("lost")  # somebody decides one by one
     world.settle()
     assert holds(world) == [("Restored", 1)]
-    world.cloud.delete("b")  # meanwhile every deletion waits (S5.5c)
-    world.settle()
+    world.remove("b")  # meanwhile every deletion waits (S5.5c)
     assert holds(world) == [("Restored", 2)]
     assert world.journal.asked(verb="delete", kind="goals") == []
     for name in ("too", "b"):
         world.robot.delete(name)
         world.settle()
     assert holds(world) == []
-    world.cloud.delete("a")
-    world.settle()
+    world.remove("a")
     assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
 
 
@@ -202,14 +175,12 @@ def test_S8_3_a_crash_before_a_restored_cloud_was_listed_makes_nothing_look_newe
             for number in (2, 3, 4):
                 world.cloud.set("a", spec={"x": number})
             world.settle()
-            world.stop()
-            world.cloud.restore(backup)
-            refuse_lists(world, Fate.LOST)
-            world.start()
+            with world.down():
+                world.cloud.restore(backup)
+                refuse_lists(world, Fate.LOST)
             world.pass_time(seed)
-            world.crash()
-            world.mend("cloud")
-            world.start()
+            with world.down(kill=True):
+                world.mend("cloud")
             world.pass_time(120)
             assert (copy(world)["spec"], holds(world)) == ({"x": 1}, [("Restored", 1)]), seed
             assert set(world.robot.objects()) == {"a", "later"}
@@ -220,25 +191,20 @@ def test_S8_3_a_crash_before_a_restored_cloud_was_listed_makes_nothing_look_newe
 def test_S8_4_what_the_robots_cluster_lost_is_applied_again(passed: bool) -> None:
     """Behind: its revision tells. Passed: only the boot does, for by now the revision is beyond what was known."""
     with World() as world:
-        world.start()
-        for name in ("a", "b", "c", "d", "quiet"):
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b", "c", "d", "quiet")
         for name in "abcd":
             world.robot.set_status(name, {"phase": "RUNNING"})
         world.settle()
         backup = world.robot.snapshot()
         world.cloud.set("a", spec={"x": 2})
         world.cloud.delete("b")
-        world.cloud.create("later", spec={"x": 1})
-        world.settle()
+        world.add("later")
         for name in ("c", "later", "quiet"):
             world.robot.set_status(name, {"phase": "DONE"})
         world.settle()
-        world.stop()
-        world.robot.restore(backup, overtaken_by=40 if passed else -1)
-        world.boots += 1
-        world.start()
+        with world.down():
+            world.robot.restore(backup, overtaken_by=40 if passed else -1)
+            world.boots += 1
         world.pass_time(120)
         assert set(world.robot.objects()) == set(world.cloud.objects()) == {"a", "c", "d", "quiet", "later"}
         assert copy(world)["spec"] == {"x": 2}
@@ -250,22 +216,17 @@ def test_S8_4_what_the_robots_cluster_lost_is_applied_again(passed: bool) -> Non
 
 
 def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_noticed_without_a_boot(world: World) -> None:
-    for name in ("b", "c", "gone"):
-        world.cloud.create(name, spec={"x": 1})
-    world.settle()
+    world.add("b", "c", "gone")
     backup = world.robot.snapshot()
     for number in range(2, 52):
         world.cloud.set("b", spec={"x": number})
     world.cloud.create("later", spec={"x": 1})
-    world.cloud.delete("gone")
-    world.settle()
-    world.cut("robot")
-    world.pass_time(5)
+    world.remove("gone")
+    world.cut("robot", seconds=5)
     world.robot.restore(backup, overtaken_by=40)
     world.robot.set("c", spec={"x": 7})
     world.robot.set_status("c", {"phase": "MEANWHILE"})
-    world.mend("robot")
-    world.pass_time(120)
+    world.heal("robot", seconds=120)
     assert original(world, "c")["status"] == {"phase": "MEANWHILE"}
     assert {name: each["spec"]["x"] for name, each in world.robot.objects().items()} == {
         "a": 1,
@@ -280,24 +241,19 @@ def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_noticed_wit
 def test_S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing_and_holds_no_deletion(source: str) -> None:
     with scene(goals={"source": source}) as world:
         up, down = roles(world, source)
-        world.start()
-        for name in "ab":
-            up.create(name, spec={"x": 1})
-        world.settle()
+        world.begin("a", "b", source=source)
         for name in "ab":
             down.set_status(name, {"phase": "RUNNING"})
         world.settle()
-        world.stop()
-        since, before = world.clock.now, changes(world)
-        world.boots += 1
-        world.start()
+        with world.down():
+            since, before = world.clock.now, changes(world)
+            world.boots += 1
         world.settle()
         assert changes(world) == before
         assert [len(full_lists(world, side, since)) for side in ("cloud", "robot")] == [0, 1]
-        world.stop()
-        up.delete("a")
-        world.boots += 1
-        world.start()
+        with world.down():
+            up.delete("a")
+            world.boots += 1
         world.settle()
         assert (set(down.objects()), holds(world)) == ({"b"}, [])
 
@@ -311,22 +267,17 @@ def test_S8_3_a_restore_is_noticed_although_objects_are_selected_in_another_way_
     with scene() as world:
         world.start()
         backup = world.cloud.snapshot()
-        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.settle()
-        world.cut("cloud")
-        world.pass_time(10)
+        world.add("a", labels={ROBOT_LABEL: ROBOT})
+        world.cut("cloud", seconds=10)
         world.robot.apply(crd(GROUP, filtered="true"))
         world.pass_time(10)
         if restarted:
-            world.crash()
-            world.start()
-            world.pass_time(10)
+            restart(world, kill=True, seconds=10)
         if back:
             world.robot.apply(crd(GROUP))
             world.pass_time(10)
         world.cloud.restore(backup)
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         assert (holds(world), set(world.robot.objects())) == ([("Restored", 1)], {"a"})
 
 
@@ -336,14 +287,12 @@ def test_S8_3_a_restore_that_one_kind_notices_holds_the_deletions_of_every_kind(
         world.start()
         backup = world.cloud.snapshot()
         world.cloud.create("b", kind="tasks", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.add("a")
         world.cut("cloud")
         world.robot.apply(crd(GROUP, plural="tasks", filtered="true"))
         world.pass_time(20)
         world.cloud.restore(backup, overtaken_by=40)
-        world.mend("cloud")
-        world.pass_time(120)
+        world.heal("cloud", seconds=120)
         assert {"a"} == set(world.robot.objects()), "its deletion is held, too"
         assert set(world.robot.objects("tasks")) == {"b"}
 
@@ -356,21 +305,16 @@ def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_b
         world.cloud.create("a", spec={"x": 1})
         backup = world.cloud.snapshot()
         world.cloud.create("b", kind="tasks", spec={"x": 1})
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
+        world.edit("a", spec={"x": 2})
         world.robot.apply(crd(GROUP, plural="tasks", source=None))
         world.pass_time(30)
         world.cut("cloud")
         world.cloud.restore(backup, overtaken_by=40)
-        world.mend("cloud")
-        world.pass_time(60)
-        world.cloud.set("a", spec={"x": 8})
-        world.pass_time(10)
+        world.heal("cloud", seconds=60)
+        world.edit("a", spec={"x": 8}, seconds=10)
         if reconnected:
-            world.cut("cloud")
-            world.pass_time(5)
-            world.mend("cloud")
-            world.pass_time(10)
+            world.cut("cloud", seconds=5)
+            world.heal("cloud", seconds=10)
         world.robot.apply(crd(GROUP, plural="tasks"))
         world.pass_time(120)
         assert ("Restored", 1) in holds(world)
@@ -380,16 +324,14 @@ def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_b
 def test_S8_3_no_status_is_a_dead_letter_because_the_restored_cloud_was_not_listed_yet() -> None:
     with synced() as world:
         world.inject("cloud", FORBIDDEN, verb="patch", part="/goals/", times=math.inf)
-        world.robot.set_status("a", {"phase": "ONE"})
-        world.settle()
+        world.report("a", {"phase": "ONE"})
         backup = world.cloud.snapshot()
         for number in range(9):
             world.cloud.set("a", spec={"x": number})
         world.settle()
         world.cloud.restore(backup)
         lists = refuse_lists(world)
-        world.robot.set_status("a", {"phase": "TWO"})
-        world.pass_time(60)
+        world.report("a", {"phase": "TWO"}, seconds=60)
         assert world.status()["outbox"]["deadLetters"] == 0
         world.weather[Side.CLOUD].rules.remove(lists)
         world.settle()

@@ -15,10 +15,8 @@ SIDES = pytest.mark.parametrize("side", ["cloud", "robot"])
 @SIDES
 def test_S9_1_while_a_side_is_down_one_question_at_a_time_is_asked_for_all_kinds(side: str) -> None:
     with scene(goals={}, tasks={}, notes={}, plans={}) as world:
-        world.start()
-        world.settle()
-        world.cut(side)
-        world.pass_time(10.0)
+        world.begin()
+        world.cut(side, seconds=10.0)
         since = world.clock.now
         world.pass_time(800.0)  # within the first 15 min of an outage the longest wait is 8 s
         asked = world.journal.asked(side, since=since)
@@ -49,8 +47,7 @@ def test_S9_2_a_watch_goes_on_from_its_cursor_whatever_ended_it(side: str, end: 
         since = world.clock.now
         match end:
             case "cut" | "refused":
-                world.cut(side)
-                world.pass_time(5.0)
+                world.cut(side, seconds=5.0)
                 world.mend(side)
                 if end == "refused":
                     world.inject(side, UNAVAILABLE, verb="watch", times=3)
@@ -66,16 +63,13 @@ def test_S9_2_a_watch_goes_on_from_its_cursor_whatever_ended_it(side: str, end: 
 @pytest.mark.parametrize("how", ["status", "line"])
 def test_S9_2_a_410_costs_one_list_of_that_kind_and_side(side: str, how: str) -> None:
     with scene(goals={}, tasks={}) as world:
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.begin("a")
         since = world.clock.now
         if how == "status":
             world.inject(side, EXPIRED, verb="watch", part="/goals")
             world.planes[next(s for s in world.planes if s == side)].restart()
         else:
-            world.cut(side)
-            world.pass_time(1.0)
+            world.cut(side, seconds=1.0)
             plane = world.planes[next(s for s in world.planes if s == side)]
             plane.create("of-another-kind", kind="goals", spec={"x": 1})
             plane.delete("of-another-kind", kind="goals")
@@ -106,9 +100,7 @@ def test_S9_5_a_few_objects_in_trouble_delay_no_other(trouble: Fate, count: int)
     with synced() as world:
         world.cloud.create("b", spec={"x": 0})
         names = [f"bad-{number}" for number in range(count)]
-        for name in names:
-            world.cloud.create(name, spec={"x": 1})
-        world.settle()
+        world.add(*names)
         for side in ("cloud", "robot"):
             world.inject(side, trouble, part="/bad-", times=math.inf)
         for name in names:
@@ -129,13 +121,11 @@ def test_S9_5_a_few_objects_in_trouble_delay_no_other(trouble: Fate, count: int)
 def test_S9_5_a_kind_whose_list_hangs_delays_no_other_kind(side: str) -> None:
     with scene(goals={}, tasks={}) as world:
         world.inject(side, Fate.LOST, verb="list", part="/goals", times=math.inf)
-        world.start()
-        world.pass_time(10.0)
+        world.begin(seconds=10.0)
         for number in range(1, 4):
             travels(world, number, kind="tasks")
         world.mend(side)
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
+        world.add("a")
         assert copy(world)["spec"] == {"x": 1}
 
 
@@ -143,7 +133,6 @@ def test_S9_5_the_lists_of_both_sides_and_all_kinds_are_asked_for_at_the_same_ti
     with scene(goals={}, tasks={}, notes={}, plans={}) as world:
         for weather in world.weather.values():
             weather.latency = 1.0
-        world.start()
-        world.pass_time(60.0)
+        world.begin(seconds=60.0)
         lists = [full_lists(world, side, 0.0, kind=kind)[0] for side in ("cloud", "robot") for kind in world.kinds]
         assert max(each.sent for each in lists) < min(each.answered or math.inf for each in lists)

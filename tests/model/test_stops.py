@@ -19,10 +19,7 @@ _UNDER_WAY_SECONDS = 0.1
 
 
 def many(world: World) -> None:
-    world.start()
-    for name in NAMES:
-        world.cloud.create(name, spec={"x": 1})
-    world.settle()
+    world.begin(*NAMES)
 
 
 @pytest.mark.parametrize("seconds", [0.02, 3.0])
@@ -51,8 +48,7 @@ def test_S1_8_after_the_annotation_was_removed_nothing_is_written(seconds: float
             world.cloud.delete(name)
         world.robot.set_status(NAMES[4], {"phase": "DONE"})
         world.robot.delete(NAMES[4])
-        world.cloud.set(NAMES[5], spec={"x": 2})
-        world.pass_time(after)
+        world.edit(NAMES[5], spec={"x": 2}, seconds=after)
         world.robot.apply(crd(GROUP, source=None))
         while world.life is not None and world.life.engine.kinds.entries:
             world.pass_time(0.001)
@@ -71,8 +67,7 @@ def test_S1_8_a_kind_that_has_stopped_writes_nothing_although_its_tasks_have_not
         before = world.robot.objects()
         world.cloud.delete(NAMES[0])
         world.cloud.set(NAMES[1], spec={"x": 2})
-        world.cloud.create("new", spec={"x": 1})
-        world.pass_time(60)
+        world.add("new", seconds=60)
         assert world.robot.objects() == before
 
 

@@ -55,18 +55,15 @@ def thin(world: World, *, pages_last: float = 300.0) -> Journal:
 
 def outage(world: World, *, seconds: float) -> None:
     """The cloud is out of reach for a while; then the line is as thin as before."""
-    world.cut("cloud")
-    world.pass_time(seconds)
-    world.weather[Side.CLOUD].cut = False
-    world.signals[Side.CLOUD].ring()
+    world.cut("cloud", seconds=seconds)
+    world.connect("cloud")
 
 
 def test_S9_4_a_first_list_that_outlives_its_continue_token_comes_to_an_end() -> None:
     with scene() as world:
         names = crowd(world, 300, weight=2_000)
         journal = thin(world, pages_last=200.0)
-        world.start()
-        world.pass_time(1200)
+        world.begin(seconds=1200)
         assert set(world.robot.objects()) == names
         assert journal.expired() > 0
         assert journal.begun() == 1
@@ -103,13 +100,11 @@ def spec_numbers(objects: dict[str, Json]) -> dict[str, int]:
 def test_S9_4_S5_a_list_of_two_moments_deletes_nothing_until_a_consistent_one_agrees() -> None:
     with scene() as world:
         names = crowd(world, 510, weight=10)
-        world.start()
-        world.settle()
-        world.stop()
-        world.cloud.delete("goal-0007")
-        world.cloud.compact()
-        journal = thin(world, pages_last=0.0)
-        world.start()
+        world.begin()
+        with world.down():
+            world.cloud.delete("goal-0007")
+            world.cloud.compact()
+            journal = thin(world, pages_last=0.0)
         world.pass_time(300)
         assert journal.expired() > 0
         assert set(world.robot.objects()) == names
@@ -137,8 +132,7 @@ def test_S9_4_a_page_is_never_read_beyond_its_limit_however_large_the_objects_ar
         names = crowd(world, 24, weight=300_000)
         journal = Journal()
         world.listeners.append(journal)
-        world.start()
-        world.settle()
+        world.begin()
         assert set(world.robot.objects()) == names
         sizes = [len(reply.body["items"]) for _, reply in journal.pages]
         assert sizes[:4] == [24, 24, 24, 12]  # the limit is halved from 100 until a page is below 4 MiB
@@ -184,16 +178,14 @@ def test_S9_4_a_first_list_that_loses_its_connection_goes_on_at_the_page_where_i
 def test_S9_4_S8_3_a_list_that_goes_on_after_an_outage_proves_no_absence() -> None:
     with scene() as world:
         names = crowd(world, 250, weight=10)
-        world.start()
-        world.settle()
-        world.stop()
-        backup = world.cloud.snapshot()
-        world.cloud.delete("goal-0007")
-        for name in sorted(names)[100:200]:
-            world.cloud.set(name, spec={"x": 2})
-        world.cloud.compact()
-        journal = thin(world)
-        world.start()
+        world.begin()
+        with world.down():
+            backup = world.cloud.snapshot()
+            world.cloud.delete("goal-0007")
+            for name in sorted(names)[100:200]:
+                world.cloud.set(name, spec={"x": 2})
+            world.cloud.compact()
+            journal = thin(world)
         while journal.whole() < 2:
             world.pass_time(1)
         world.cloud.restore(backup, overtaken_by=40)

@@ -40,16 +40,14 @@ def test_S9_1_a_portal_that_asks_for_a_day_is_given_five_minutes() -> None:
             world.pass_time(30)
             assert world.status()["sides"]["cloud"]["state"] == "offline"
             world.mend("cloud")
-            world.cloud.set("a", spec={"x": 2})
-            world.pass_time(_LONGEST)
+            world.edit("a", spec={"x": 2}, seconds=_LONGEST)
             assert copy(world)["spec"] == {"x": 2}
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_S9_1_a_write_that_is_put_off_for_a_day_is_made_after_five_minutes(world: World, status: int) -> None:
     world.inject("cloud", Reply(status, {"message": "slow down"}, retry_after=A_DAY), verb="patch")
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.pass_time(200)
+    world.report("a", {"phase": "DONE"}, seconds=200)
     assert "status" not in original(world)
     world.pass_time(_LONGEST - 200)
     assert original(world)["status"] == {"phase": "DONE"}
@@ -58,15 +56,13 @@ def test_S9_1_a_write_that_is_put_off_for_a_day_is_made_after_five_minutes(world
 def test_S9_1_a_list_that_is_put_off_for_a_day_is_made_after_five_minutes(world: World) -> None:
     world.inject("cloud", Reply(429, {"message": "storage is (re)initializing"}, retry_after=A_DAY), part="/goals")
     world.cloud.restart()
-    world.cloud.set("a", spec={"x": 2})
-    world.pass_time(_LONGEST)
+    world.edit("a", spec={"x": 2}, seconds=_LONGEST)
     assert copy(world)["spec"] == {"x": 2}
 
 
 def test_S9_1_whether_a_kind_is_alive_is_asked_again_after_five_minutes(world: World) -> None:
     world.inject("cloud", Reply(429, {"message": "busy"}, retry_after=A_DAY), verb="discover")
-    world.cloud.delete("a")
-    world.pass_time(_LONGEST)
+    world.remove("a", seconds=_LONGEST)
     assert set(world.robot.objects()) == set()
 
 
@@ -78,8 +74,7 @@ def test_S9_1_a_command_ends_the_wait_for_a_server_that_asked_for_patience(
     world.cloud.restart()
     world.pass_time(20)
     world.mend("cloud")
-    world.cloud.set("a", spec={"x": 2})
-    world.pass_time(20)
+    world.edit("a", spec={"x": 2}, seconds=20)
     assert copy(world)["spec"] == {"x": 1}
     command(world, **given)
     world.pass_time(10)
@@ -88,8 +83,7 @@ def test_S9_1_a_command_ends_the_wait_for_a_server_that_asked_for_patience(
 
 def test_S9_1_a_command_ends_the_wait_of_a_status_that_the_cloud_has_put_off(world: World) -> None:
     world.inject("cloud", Reply(429, {"message": "slow down"}, retry_after=A_DAY), verb="patch")
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.pass_time(20)
+    world.report("a", {"phase": "DONE"}, seconds=20)
     assert "status" not in original(world)
     command(world, command="retry")
     world.pass_time(2)
@@ -116,6 +110,5 @@ def test_S10_a_write_that_is_not_allowed_is_tried_at_most_six_times_in_its_first
             asked: list[float] = []
             note(world, asked)
             world.inject("robot", Reply(status, {"message": "no"}), verb="create", times=10**6)
-            world.cloud.create("b", spec={"x": 1})
-            world.pass_time(120)
+            world.add("b", seconds=120)
             assert 2 <= len([time for time in asked if time < asked[0] + 60]) <= 6

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -152,29 +152,39 @@ class World:
 
     # Time
 
-    def begin(self, *names: str, source: str = "cloud", **fields: Any) -> None:
-        """Create objects upstream, start the agent, and let it settle."""
-        for name in names:
-            self.planes[Side(source)].create(name, **({"spec": {"x": 1}} | fields))
+    def begin(self, *names: str, source: str = "cloud", seconds: float | None = None, **fields: Any) -> None:
+        """Create objects upstream, start the agent, and let it go on for so long, or settle."""
+        self._create(names, source, fields)
         self.start()
-        self.settle()
+        self._go_on(seconds)
 
-    def add(self, *names: str, source: str = "cloud", **fields: Any) -> None:
-        """Create objects upstream, and let the agent settle."""
+    def add(self, *names: str, source: str = "cloud", seconds: float | None = None, **fields: Any) -> None:
+        """Create objects upstream, and let the agent go on for so long, or settle."""
+        self._create(names, source, fields)
+        self._go_on(seconds)
+
+    def _create(self, names: Iterable[str], source: str, fields: Mapping[str, Any]) -> None:
         for name in names:
-            self.planes[Side(source)].create(name, **({"spec": {"x": 1}} | fields))
-        self.settle()
+            self.planes[Side(source)].create(name, **{"spec": {"x": 1}, **fields})
 
-    def edit(self, name: str, *, source: str = "cloud", **fields: Any) -> None:
-        """Change an object upstream, and let the agent settle."""
+    def edit(self, name: str, *, source: str = "cloud", seconds: float | None = None, **fields: Any) -> None:
+        """Change an object upstream, and let the agent go on for so long, or settle."""
         self.planes[Side(source)].set(name, **fields)
-        self.settle()
+        self._go_on(seconds)
 
-    def remove(self, *names: str, source: str = "cloud", **where: str) -> None:
-        """Delete objects upstream, and let the agent settle."""
+    def remove(self, *names: str, source: str = "cloud", seconds: float | None = None, **where: str) -> None:
+        """Delete objects upstream, and let the agent go on for so long, or settle."""
         for name in names:
             self.planes[Side(source)].delete(name, **where)
-        self.settle()
+        self._go_on(seconds)
+
+    def report(self, name: str, status: Any, *, source: str = "cloud", seconds: float | None = None, **of: str) -> None:
+        """Write the status of a copy, as its controller does, and let the agent go on for so long, or settle."""
+        self.planes[Side(source).other].set_status(name, status, **of)
+        self._go_on(seconds)
+
+    def _go_on(self, seconds: float | None) -> None:
+        self.settle() if seconds is None else self.pass_time(seconds)
 
     def pass_time(self, seconds: float) -> None:
         """Let the agent go on for so long."""
@@ -326,12 +336,7 @@ class World:
     def heal(self, side: str, *, seconds: float | None = None) -> None:
         """Mend the link to a side, and let the agent go on for so long, or settle."""
         self.mend(side)
-        self.settle() if seconds is None else self.pass_time(seconds)
-
-    def report(self, name: str, status: Any, *, source: str = "cloud", namespace: str = "") -> None:
-        """Write the status of a copy, as its controller does, and let the agent settle."""
-        self.planes[Side(source).other].set_status(name, status, namespace=namespace)
-        self.settle()
+        self._go_on(seconds)
 
     def inject(
         self,
