@@ -5,7 +5,7 @@ from random import Random
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.answers import NO_LISTS
+from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NO_LISTS, NOT_SERVED, too_many
 from tests.model.plane import GROUP
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -13,6 +13,8 @@ from tests.model.world import World
 SIDES = ("cloud", "robot")
 _HAPPENS = tuple(fate for fate in Fate if fate is not Fate.HUNG)
 _STORM = (Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
+ANSWERS = (*_HAPPENS, CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, too_many(20.0))
+"""What may become of a request, and be answered to it, for a while."""
 _FATES = (*_HAPPENS, *_STORM, *NO_LISTS)
 _DENIALS = (Reply(403, {"message": "denied"}), Reply(401, {"message": "who are you?"}))
 
@@ -133,3 +135,13 @@ def mishaps(
         lambda: around.compact(chance.choice(SIDES), 1),
         befall,
     ]
+
+
+def calm_down(world: World) -> None:
+    """From now on nothing befalls the agent, and it runs."""
+    for side in SIDES:
+        world.mend(side)
+    if world.life is None:
+        world.start()
+    assert world.life is not None
+    world.life.fuse = None

@@ -120,6 +120,11 @@ class Plane:
         """Delete a CRD: the kind can be listed and watched until the last of its objects is gone."""
         self._ask(Call("delete", "DELETE", f"{CRDS_PATH}/{_full_name(kind)}"))
 
+    def drop_kind(self, kind: str = "goals") -> None:
+        """Delete a CRD, and its objects with it."""
+        self.delete_kind(kind)
+        assert self.sweep(kind)
+
     def sweep(self, kind: str = "goals", *, group: str = GROUP) -> bool:
         """Carry the deletion of a CRD on, where there is one: its objects first; whether it is over."""
         name = ("", f"{kind}.{group}")

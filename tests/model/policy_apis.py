@@ -70,8 +70,7 @@ class Apis:
         """Only the source has the CRD."""
         if self.setup.api:
             target = self.world.planes[self._source.other]
-            target.delete_kind()
-            assert target.sweep()
+            target.drop_kind()
             serve_apis(target)
             self.define(0)
             self.checker.watch(self._look)

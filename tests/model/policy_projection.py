@@ -182,8 +182,7 @@ class Projections:
         """The cloud has other names for kinds that are projected."""
         cloud, setup = self._cloud, self._machine.setup
         if "goals" in setup.projected:
-            cloud.delete_kind()
-            assert cloud.sweep()
+            cloud.drop_kind()
         for kind in {*setup.projected} - {"parts"}:
             self._apply(IN_CLOUD[kind], is_goals=kind == "goals")
         for form in self._forms:

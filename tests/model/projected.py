@@ -41,8 +41,7 @@ def projected(
     """
     settings = AgentSettings() if namespaces is None else AgentSettings(namespaces=namespaces)
     with World(kinds={"goals": {"source": source, **kind}}, settings=settings) as world:
-        world.cloud.delete_kind()
-        assert world.cloud.sweep()
+        world.cloud.drop_kind()
         world.cloud.apply(crd(FLEET, plural="tasks", source=None, **(cloud or {})))
         for plane in world.planes.values():
             plane.make_namespace("home")

@@ -10,7 +10,7 @@ from tests.model.config_maps import data, delete_map, put_map
 from tests.model.plane import GROUP
 from tests.model.policies import apply_policy, edit_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
-from tests.model.scene import refuse_lists, restart
+from tests.model.scene import define, refuse_lists, restart
 from tests.model.shapes import reshape
 from tests.model.storage import Snapshot
 from tests.model.weather import Rule
@@ -132,8 +132,7 @@ def many_objects_vanish_by_mistake_and_are_created_again(world: World) -> Steps:
 
 @case("KindMissing", 12, "which deletes nothing", metric=HOLDS)
 def the_robots_crd_was_deleted_on_purpose(world: World) -> Steps:
-    world.robot.delete_kind()
-    world.robot.sweep()
+    world.robot.drop_kind()
     world.pass_time(60)
     yield
     holds_release(world)
@@ -169,8 +168,7 @@ def many_objects_were_deleted_on_purpose(world: World) -> Steps:
 
 @case("KindMissing", 12, "restore the CRD and its objects, and the hold ends", metric=HOLDS)
 def the_crd_was_deleted_with_its_objects(world: World) -> Steps:
-    world.cloud.delete_kind()
-    world.cloud.sweep()
+    world.cloud.drop_kind()
     world.pass_time(120)
     yield
     world.cloud.apply(crd(GROUP))
@@ -179,12 +177,10 @@ def the_crd_was_deleted_with_its_objects(world: World) -> Steps:
 
 @case("KindMissing", 10, "install the CRD on the side that lacks it", kinds={"goals": {}, "tasks": {}})
 def a_kind_without_objects_was_never_installed_in_the_cloud(world: World) -> Steps:
-    world.cloud.delete_kind("tasks")
-    world.cloud.sweep("tasks")
+    world.cloud.drop_kind("tasks")
     world.pass_time(120)
     yield
-    world.cloud.apply(crd(GROUP, plural="tasks"))
-    world.pass_time(120)
+    define(world, "cloud", plural="tasks", seconds=120)
 
 
 @case(
@@ -268,8 +264,7 @@ def break_crd(world: World) -> None:
 def a_crd_that_travels_breaks_something_and_that_is_undone(world: World) -> Steps:
     break_crd(world)
     yield
-    world.cloud.apply(crd(GROUP))
-    world.pass_time(10)
+    define(world, "cloud", seconds=10)
 
 
 @case("APIHeld", 12, "to let it pass: crsyncer holds release", metric=HOLDS)

@@ -10,6 +10,7 @@ from tests.model.clock import EPOCH
 from tests.model.plane import GROUP, NAMESPACE
 from tests.model.policies import delete_policy, edit_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, MINE, ROBOTS, Steps, case
+from tests.model.scene import define
 from tests.model.shared import crd_of_statuses, mark
 from tests.model.storage import copied
 from tests.model.weather import Fate
@@ -85,11 +86,9 @@ def a_policy_is_for_a_kind_that_none_may_be_for(world: World) -> Steps:
 
 @case("VersionMismatch", 12, "serve one version of the CRD on both sides")
 def the_robot_has_only_a_newer_version(world: World) -> Steps:
-    world.robot.apply(crd(GROUP, versions=("v2",)))
-    world.pass_time(60)
+    define(world, "robot", versions=("v2",), seconds=60)
     yield
-    world.cloud.apply(crd(GROUP, versions=("v1", "v2")))
-    world.pass_time(120)
+    define(world, "cloud", versions=("v1", "v2"), seconds=120)
 
 
 @case("Forbidden", 12, "grant the account list and watch")

@@ -98,10 +98,15 @@ def state(world: World, plural: str = "goals") -> str:
     return str(row(world, plural).get("state", ""))
 
 
+def define(world: World, side: str, *, seconds: float | None = None, **keywords: Any) -> None:
+    """A side gets the CRD of goals, or another one in its place; the agent goes on for so long, or settles."""
+    world.planes[Side(side)].apply(crd(GROUP, **keywords))
+    world.settle() if seconds is None else world.pass_time(seconds)
+
+
 def redefine(world: World, *names: str) -> None:
     """The CRD is deleted, and its objects with it, and both made anew: the CRD, and objects of these names."""
-    world.cloud.delete_kind()
-    assert world.cloud.sweep()
+    world.cloud.drop_kind()
     world.cloud.apply(crd(GROUP))
     for name in names:
         world.cloud.create(name, spec={"x": 2})

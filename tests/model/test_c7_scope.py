@@ -76,8 +76,7 @@ def test_C7_without_a_projection_another_scope_stops_the_kind_and_an_empty_one_i
     in_cloud = cluster if source == "cloud" else not cluster
     naming = FROM_CLUSTER if cluster else TO_CLUSTER
     with World(kinds={"goals": {"source": source, "cluster": not in_cloud}}) as world:
-        world.cloud.delete_kind()
-        assert world.cloud.sweep()
+        world.cloud.drop_kind()
         world.cloud.apply(crd(GROUP, cluster=in_cloud))
         serve_policies(world.robot)
         apply_policy(world.robot, naming=naming)

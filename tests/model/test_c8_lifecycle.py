@@ -204,8 +204,7 @@ def test_C8_2_in_the_cloud_a_crd_of_somebody_else_is_not_changed() -> None:
 def test_C8_2_crds_and_revisions_are_never_deleted() -> None:
     with travelling() as world:
         world.begin(seconds=5)
-        world.cloud.delete_kind()
-        world.cloud.sweep()
+        world.cloud.drop_kind()
         world.pass_time(10)
         assert (fields_on(world, "robot"), api_row(world)[1]) == ({"x"}, "unreadable")
         delete_policy(world.robot)

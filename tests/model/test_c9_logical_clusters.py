@@ -285,8 +285,7 @@ def test_C9_2_a_workspace_that_was_emptied_deletes_nothing() -> None:
             world.cloud.create(f"g{number}", spec={"x": number})
         world.settle()
         before = uids(world)
-        world.cloud.delete_kind()
-        world.cloud.sweep()
+        world.cloud.drop_kind()
         world.pass_time(600)
         assert (uids(world), connection(world)) == (before, "connected")
         assert holds(world) == [("KindMissing", 4)]

@@ -12,7 +12,7 @@ from crsyncer.engine.reporting.recorder import Recorder
 from tests.model.answers import invalid
 from tests.model.disk import Disk, Memory
 from tests.model.plane import GROUP
-from tests.model.scene import restart, rival, scene
+from tests.model.scene import define, restart, rival, scene
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -112,8 +112,7 @@ def test_of_many_objects_ten_are_named(world: World) -> None:
 
 def test_a_dead_letter_is_an_event_that_quotes_no_content(world: World) -> None:
     limited = {"type": "object", "properties": {"spec": {"properties": {"x": {"type": "integer", "maximum": 10}}}}}
-    world.robot.apply(crd(GROUP, schema=limited))
-    world.settle()
+    define(world, "robot", schema=limited)
     world.add("bad", spec={"x": 4711})
     assert events(world)[-1] == ("robot", "bad", "dead letter", "S3.6", 1)
     assert "4711" not in message(world, "dead letter")
@@ -143,8 +142,7 @@ def test_a_held_kind_its_copies_and_their_release_are_events(world: World) -> No
 
 
 def test_a_kind_that_is_missing_is_an_event_and_so_is_its_return(world: World) -> None:
-    world.cloud.delete_kind()
-    world.cloud.sweep()
+    world.cloud.drop_kind()
     world.pass_time(60)
     assert ("robot", "", "held", "S5.5", 1) in events(world)
     world.cloud.apply(crd(GROUP))

@@ -6,23 +6,13 @@ from random import Random
 import pytest
 
 from crsyncer.core.content.annotations import SHARED
-from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, too_many
 from tests.model.check import Checker, specs
-from tests.model.environment import SIDES, Environment, mishaps
+from tests.model.environment import ANSWERS, Environment, calm_down, mishaps
 from tests.model.life import AgentSettings
 from tests.model.shared import PART, crd_of_statuses, mark, own_name, own_statuses, returned
-from tests.model.weather import Fate
 from tests.model.world import World
 
 NAMES = ("dock", "gate", "lift")
-ANSWERS = (
-    *(fate for fate in Fate if fate is not Fate.HUNG),
-    CONFLICT,
-    FORBIDDEN,
-    INTERNAL_ERROR,
-    NOT_SERVED,
-    too_many(20.0),
-)
 
 
 class People:
@@ -94,12 +84,7 @@ def test_F10_3_whatever_happens_a_status_ends_where_the_mark_says(seed: int) -> 
         for _ in range(80):
             chance.choice(steps(world, people, chance))()
             world.pass_time(chance.uniform(0.0, 5.0))
-        for side in SIDES:
-            world.mend(side)
-        if world.life is None:
-            world.start()
-        assert world.life is not None
-        world.life.fuse = None
+        calm_down(world)
         world.pass_time(6000)
         wanted = set()
         for name, original in world.cloud.objects().items():

@@ -7,23 +7,13 @@ import pytest
 
 from crsyncer.core.content.replica_mark import read_replica_mark
 from crsyncer.core.reports.robot_report import applied_digest
-from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NO_LISTS, NOT_SERVED, too_many
-from tests.model.environment import SIDES, Environment, mishaps
+from tests.model.answers import NO_LISTS
+from tests.model.environment import ANSWERS, Environment, calm_down, mishaps
 from tests.model.life import ROBOT
 from tests.model.reporting import PART, PLACEMENT, STATES, acked, fleet, place, rewrite
-from tests.model.weather import Fate
 from tests.model.world import World, Write
 
 NAMES = ("dock", "gate", "lift")
-ANSWERS = (
-    *(fate for fate in Fate if fate is not Fate.HUNG),
-    CONFLICT,
-    FORBIDDEN,
-    INTERNAL_ERROR,
-    NOT_SERVED,
-    too_many(20.0),
-    *NO_LISTS,
-)
 
 
 class Controller:
@@ -79,7 +69,7 @@ def steps(world: World, controller: Controller, chance: Random) -> list[Callable
         controller.write,
         lambda: around.wait(chance.choice([0.1, 1.0, 8.0, 15.0, 100.0])),
         lambda: around.wait(chance.choice([0.1, 1.0, 8.0, 15.0, 400.0])),
-        *mishaps(world, around, chance, part=PART, answers=ANSWERS),
+        *mishaps(world, around, chance, part=PART, answers=(*ANSWERS, *NO_LISTS)),
     ]
 
 
@@ -92,12 +82,7 @@ def test_F9_2_F9_5_whatever_happens_a_beat_rises_and_what_is_acknowledged_is_tru
         for _ in range(60):
             chance.choice(steps(world, controller, chance))()
             world.pass_time(chance.uniform(0.0, 5.0))
-        for side in SIDES:
-            world.mend(side)
-        if world.life is None:
-            world.start()
-        assert world.life is not None
-        world.life.fuse = None
+        calm_down(world)
         place(world, "last", number=1000)
         world.pass_time(4500)
         assert controller.wrong == []

@@ -8,7 +8,7 @@ from crsyncer.core.model import Side
 from crsyncer.engine.kinds.kind import Kind
 from tests.model.connection import Connection
 from tests.model.plane import GROUP
-from tests.model.scene import copy, scene, synced
+from tests.model.scene import copy, define, scene, synced
 from tests.model.weather import Fate
 from tests.model.world import World
 from tests.system.bed import crd
@@ -62,10 +62,8 @@ def test_S1_1_a_kind_that_is_annotated_anew_while_it_renegotiates_runs_once(agai
 def test_S1_8_a_kind_that_is_annotated_again_waits_until_its_old_generation_has_ended(world: World) -> None:
     world.weather[Side.CLOUD].closing = 0.5
     for _ in range(20):
-        world.robot.apply(crd(GROUP, source=None))
-        world.pass_time(0.05)
-        world.robot.apply(crd(GROUP))
-        world.pass_time(0.3)
+        define(world, "robot", source=None, seconds=0.05)
+        define(world, "robot", seconds=0.3)
         assert max(watches(world).values()) <= 1
     world.edit("a", spec={"x": 2})
     assert copy(world)["spec"] == {"x": 2}
@@ -74,22 +72,18 @@ def test_S1_8_a_kind_that_is_annotated_again_waits_until_its_old_generation_has_
 
 def test_S1_1_a_resync_keeps_nothing_of_a_kind_that_has_ended(world: World) -> None:
     for number in range(10):
-        assert world.life is not None
-        world.clock.run(world.life.commands.answer({"command": "resync"}))
+        world.order("resync")
         world.pass_time(0.1)
-        world.robot.apply(crd(GROUP, drift="keep" if number % 2 else "revert"))
-        world.pass_time(20)
+        define(world, "robot", drift="keep" if number % 2 else "revert", seconds=20)
     gc.collect()
     assert sum(isinstance(each, Kind) for each in gc.get_objects()) == 1
 
 
 def test_S1_1_a_resync_that_its_kind_has_not_lived_to_see_says_so(world: World) -> None:
-    assert world.life is not None
     world.inject("cloud", Fate.LOST, verb="list", part="/goals")
-    begun = world.clock.run(world.life.commands.answer({"command": "resync"}))
+    begun = world.order("resync")
     world.pass_time(0.1)
-    world.robot.apply(crd(GROUP, drift="keep"))
-    world.pass_time(10)
-    answer = world.clock.run(world.life.commands.answer({"command": "progress", "resync": begun["resync"]}))
+    define(world, "robot", drift="keep", seconds=10)
+    answer = world.order("progress", resync=begun["resync"])
     assert [kind["state"] for kind in answer["kinds"]] == ["failed"]
     assert "was restarted" in answer["kinds"][0]["message"]

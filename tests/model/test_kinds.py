@@ -6,7 +6,7 @@ from crsyncer.core.model import Side
 from crsyncer.core.requests import calls
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
-from tests.model.scene import copy, holds, out_of_sight, redefine, restart, scene, synced
+from tests.model.scene import copy, define, holds, out_of_sight, redefine, restart, scene, synced
 from tests.model.weather import Fate, Rule
 from tests.model.world import World
 from tests.system.bed import crd
@@ -34,8 +34,7 @@ def test_S5_5_a_kind_that_is_being_deleted_when_it_is_met_and_made_anew_costs_no
         world.cloud.delete_kind()
         world.begin()
         world.cloud.sweep()
-        world.cloud.apply(crd(GROUP))
-        world.pass_time(3600)
+        define(world, "cloud", seconds=3600)
         assert len(world.robot.objects()) == objects
         assert holds(world) == [("KindMissing", objects)]
 
@@ -53,8 +52,7 @@ def test_S5_5_a_kind_whose_deletion_begins_while_it_is_met_costs_no_copy(hundred
         world.cloud.delete_kind()
         world.pass_time(10)
         world.cloud.sweep()
-        world.cloud.apply(crd(GROUP))
-        world.pass_time(600)
+        define(world, "cloud", seconds=600)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -90,8 +88,7 @@ def test_S8_1_a_robots_crd_made_anew_in_a_gap_of_its_watch_costs_no_copy_in_the_
         names = [f"g{number:02}" for number in range(count)]
         world.begin(*names, source="robot")
         world.cut("robot", seconds=60)
-        world.robot.delete_kind()
-        assert world.robot.sweep()
+        world.robot.drop_kind()
         world.robot.apply(crd(GROUP, source="robot"))
         world.robot.create(names[0], spec={"x": 2})
         world.robot.compact()
@@ -171,8 +168,7 @@ def test_S5_5_where_crds_cannot_be_read_discovery_tells_of_a_kind(reply: Reply) 
         world.add("b")
         world.remove("b")
         assert set(world.robot.objects()) == {"a"}
-        world.cloud.delete_kind()
-        world.cloud.sweep()
+        world.cloud.drop_kind()
         world.pass_time(600)
         assert holds(world) == [("KindMissing", 1)]
 

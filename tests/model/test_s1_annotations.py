@@ -9,7 +9,7 @@ from crsyncer.core.model import Side
 from crsyncer.core.requests.calls import PARTIAL_LIST
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
-from tests.model.scene import SOURCES, copy, original, restart, roles, row, scene, state
+from tests.model.scene import SOURCES, copy, define, original, restart, roles, row, scene, state
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -191,8 +191,7 @@ def test_S1_8_a_crd_deleted_on_the_robot_stops_its_kind_and_comes_back_with_ever
     world.pass_time(600)
     assert (row(world)["rule"], set(world.cloud.objects())) == ("S1.8", {"a"})
     assert world.journal.asked("cloud", verb="write") == []
-    world.robot.apply(crd(GROUP))
-    world.settle()
+    define(world, "robot")
     assert copy(world)["spec"] == {"x": 1}
     assert set(world.cloud.objects()) == {"a"}
 
@@ -224,8 +223,7 @@ def test_S6_3_a_status_that_waits_is_shown_also_while_its_kind_is_not_synced(wro
         world.begin("a")
         world.cut("cloud")
         world.report("a", DONE, seconds=5)
-        world.robot.apply(crd(GROUP, **wrong))
-        world.pass_time(10)
+        define(world, "robot", **wrong, seconds=10)
         for kill in (False, True):
             if kill:
                 restart(world, kill=True, seconds=10)
@@ -234,8 +232,7 @@ def test_S6_3_a_status_that_waits_is_shown_also_while_its_kind_is_not_synced(wro
             assert [row["name"] for row in world.order("pending")["pending"]] == ["a"]
             world.heal("cloud", seconds=60)
         assert "status" not in original(world)
-        world.robot.apply(crd(GROUP))
-        world.settle()
+        define(world, "robot")
         assert (original(world)["status"], world.order("pending")["pending"]) == (DONE, [])
 
 
@@ -250,7 +247,6 @@ def test_S1_1_a_selection_that_is_put_back_while_the_cloud_is_away_costs_no_copy
             world.robot.apply(crd(GROUP, filtered="true"))
             world.mend("robot")
         world.pass_time(10)
-        world.robot.apply(crd(GROUP))
-        world.pass_time(10)
+        define(world, "robot", seconds=10)
         world.heal("cloud", seconds=60)
         assert (copy(world)["metadata"]["uid"], world.status()["kinds"][0]["resumes"]["cloud"]) == (before, 0)

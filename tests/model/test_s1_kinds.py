@@ -13,7 +13,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, NOT_SERVED
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
-from tests.model.scene import SOURCES, confine, copy, original, restart, roles, row, scene, state
+from tests.model.scene import SOURCES, confine, copy, define, original, restart, roles, row, scene, state
 from tests.model.weather import Rule
 from tests.model.world import World
 from tests.system.bed import crd
@@ -121,8 +121,7 @@ def test_S1_5_a_new_version_in_the_robots_crd_is_spoken_from_then_on() -> None:
         world.cloud.apply(crd(GROUP, versions=("v1", "v2"), storage="v1"))
         world.start()
         both_ways(world)
-        world.robot.apply(crd(GROUP, versions=("v1", "v2"), storage="v2"))
-        world.pass_time(5)
+        define(world, "robot", versions=("v1", "v2"), storage="v2", seconds=5)
         begun = world.clock.now
         both_ways(world, name="b")
         assert (row(world)["version"], versions(world, begun)) == ("v2", {"v2"})
@@ -130,8 +129,7 @@ def test_S1_5_a_new_version_in_the_robots_crd_is_spoken_from_then_on() -> None:
 
 def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_starts_when_it_comes() -> None:
     with scene(goals={}, tasks={}) as world:
-        world.cloud.delete_kind()
-        assert world.cloud.sweep()
+        world.cloud.drop_kind()
         world.robot.create("by-hand", spec={"x": 0})
         world.begin("t", kind="tasks", seconds=HOUR)
         assert (state(world), world.status()["health"]) == ("kind-missing", "degraded")
@@ -157,8 +155,7 @@ def test_S1_6_a_kind_that_is_served_again_waits_for_one_back_off_at_most(source:
             for kind in ("goals",) if alone else ("goals", "tasks"):
                 up.create("a", kind=kind, spec={"x": 1})
             world.settle()
-            world.cloud.delete_kind()
-            assert world.cloud.sweep()
+            world.cloud.drop_kind()
             world.pass_time(300)
             assert state(world) == "kind-missing"
             world.cloud.apply(crd(GROUP, source=source))
@@ -274,8 +271,7 @@ def test_S1_7_cluster_scoped_kinds_are_synced_also_where_namespaces_are_restrict
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "discovery comes late"])
 def test_S1_7_a_scope_that_differs_is_misconfigured_and_touches_nothing(cluster: bool, late: bool) -> None:
     with World(kinds={"goals": {"cluster": cluster}, "tasks": {}}) as world:
-        world.cloud.delete_kind()
-        assert world.cloud.sweep()
+        world.cloud.drop_kind()
         world.cloud.apply(crd(GROUP, cluster=not cluster))
         world.robot.create("local", spec={"x": 0})
         world.cloud.create("a", spec={"x": 1})

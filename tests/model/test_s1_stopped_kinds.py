@@ -11,7 +11,7 @@ from tests.model.api_server import CRDS
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.policies import apply_policy, serve_policies
-from tests.model.scene import SOURCES, holds, release, restart, roles, row, scene, state
+from tests.model.scene import SOURCES, define, holds, release, restart, roles, row, scene, state
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -36,8 +36,7 @@ def test_S1_8_a_crd_that_is_gone_from_the_robot_is_kind_missing_until_it_is_back
         with world.down(how == "agent down", kill=True):
             if how == "robot cut":
                 world.cut("robot", seconds=60)
-            world.robot.delete_kind()
-            world.robot.sweep()
+            world.robot.drop_kind()
         if how == "robot cut":
             world.robot.compact()
             world.mend("robot")
@@ -68,8 +67,7 @@ def test_S1_8_a_crd_that_is_gone_from_the_robot_is_kind_missing_until_it_is_back
 def test_S1_8_a_missing_kind_is_acknowledged_for_good_and_costs_no_copy(source: str) -> None:
     with scene(goals={"source": source}) as world:
         synced(world, source, 3)
-        world.robot.delete_kind()
-        world.robot.sweep()
+        world.robot.drop_kind()
         world.pass_time(60)
         (hold,) = world.status()["holds"]
         shown = world.order("release", id=hold["id"], dryRun=True)
@@ -84,10 +82,8 @@ def test_S1_8_a_missing_kind_is_acknowledged_for_good_and_costs_no_copy(source: 
         assert len(world.cloud.objects()) == 3
         with pytest.raises(SyncError, match="there is no hold"):
             world.order("release", id=hold["id"])
-        world.robot.apply(crd(GROUP, source=source))
-        world.pass_time(60)
-        world.robot.delete_kind()
-        world.robot.sweep()
+        define(world, "robot", source=source, seconds=60)
+        world.robot.drop_kind()
         world.pass_time(60)
         assert state(world) == "kind-missing", "the next one is told again"
 

@@ -10,6 +10,7 @@ from tests.model.plane import GROUP
 from tests.model.scene import (
     copy,
     crowd,
+    define,
     full_lists,
     holds,
     identity,
@@ -42,17 +43,14 @@ def test_S5_5a_a_kind_that_is_deleted_is_held_whole_and_goes_on_by_itself_when_i
         world.report(names[0], {"phase": "OLD"})
         match how:
             case "seen":
-                world.cloud.delete_kind()
-                world.cloud.sweep()
+                world.cloud.drop_kind()
             case "cut":
                 world.cut("cloud", seconds=60)
-                world.cloud.delete_kind()
-                world.cloud.sweep()
+                world.cloud.drop_kind()
                 world.connect("cloud")
             case "down":
                 with world.down(kill=True):
-                    world.cloud.delete_kind()
-                    world.cloud.sweep()
+                    world.cloud.drop_kind()
         world.pass_time(120)
         assert (state(world), holds(world)) == ("kind-missing", [("KindMissing", count)])
         explained = world.order("explain", resource="goals", name=names[0])
@@ -91,8 +89,7 @@ def test_S5_5a_what_is_held_for_a_missing_kind_is_released_for_good() -> None:
     with World() as world:
         crowd(world, 8)
         with out_of_sight(world, "down"):
-            world.cloud.delete_kind()
-            world.cloud.sweep()
+            world.cloud.drop_kind()
         world.pass_time(120)
         (hold,) = world.status()["holds"]
         assert world.order("release", id=hold["id"])["objects"] == 8
@@ -111,12 +108,10 @@ def test_S5_5a_what_is_held_for_a_missing_kind_is_released_for_good() -> None:
 def test_S5_5a_a_kind_deleted_on_the_robot_costs_no_copy_in_the_cloud() -> None:
     with scene(goals={"source": "robot"}) as world:
         world.begin("a", "b", "c", source="robot")
-        world.robot.delete_kind()
-        world.robot.sweep()
+        world.robot.drop_kind()
         world.pass_time(60)
         assert (state(world), holds(world)) == ("kind-missing", [("KindMissing", 3)])
-        world.robot.apply(crd(GROUP, source="robot"))
-        world.pass_time(120)
+        define(world, "robot", source="robot", seconds=120)
         assert (set(world.cloud.objects()), holds(world)) == (set("abc"), [("KindMissing", 3)])
         world.add("a", "b", "c", source="robot", spec={"x": 2})
         assert ([copy_["spec"] for copy_ in world.cloud.objects().values()], holds(world)) == ([{"x": 2}] * 3, [])
@@ -191,8 +186,7 @@ def test_S5_5a_what_is_held_stays_held_when_the_annotations_are_edited() -> None
         world.begin("a", labels={ROBOT_LABEL: ROBOT})
         redefine(world)
         world.pass_time(60)
-        world.robot.apply(crd(GROUP, filtered="true"))
-        world.pass_time(600)
+        define(world, "robot", filtered="true", seconds=600)
         assert (set(world.robot.objects()), holds(world)) == ({"a"}, [("KindMissing", 1)])
 
 
@@ -201,8 +195,7 @@ def test_S5_3_what_is_not_synced_any_more_is_not_held_either() -> None:
         world.cloud.create("a", spec={"x": 7})
         world.begin("a", source="robot", seconds=60)
         assert holds(world) == [("NameTaken", 1)]
-        world.robot.apply(crd(GROUP, source="robot", filtered="true"))
-        world.pass_time(60)
+        define(world, "robot", source="robot", filtered="true", seconds=60)
         assert holds(world) == []
 
 

@@ -13,7 +13,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.journal import Request
 from tests.model.plane import GROUP
-from tests.model.scene import copy, full_lists, holds, redefine, restart, scene, state, synced
+from tests.model.scene import copy, define, full_lists, holds, redefine, restart, scene, state, synced
 from tests.model.weather import Rule
 from tests.model.world import World
 from tests.system.bed import crd
@@ -83,8 +83,7 @@ def test_S8_1_where_kube_system_may_not_be_read_the_uid_of_a_crd_is_the_identity
 
 def test_S8_1_a_crd_made_anew_before_our_eyes_is_the_same_cluster() -> None:
     with known_by_its_crds("goals") as world:
-        world.cloud.delete_kind()
-        world.cloud.sweep()
+        world.cloud.drop_kind()
         world.pass_time(60)
         assert state(world) == "kind-missing"
         world.crash()
@@ -221,15 +220,13 @@ def test_S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_the_ne
         for kind in ("goals", "tasks"):
             world.cloud.set("c", kind=kind, spec={"x": 2})
         world.settle()
-        world.robot.apply(crd(GROUP, plural="tasks", source=None))
-        world.pass_time(30)
+        define(world, "robot", plural="tasks", source=None, seconds=30)
         world.cut("cloud")
         world.cloud.restore(backup, overtaken_by=40)
         world.heal("cloud")
         world.edit("c", spec={"x": 8})
         assert copy(world, "c")["spec"] == {"x": 8}
-        world.robot.apply(crd(GROUP, plural="tasks"))
-        world.pass_time(120)
+        define(world, "robot", plural="tasks", seconds=120)
         assert world.robot.objects("tasks")["c"]["spec"] == {"x": 1}
 
 

@@ -9,11 +9,11 @@ from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.life import ROBOT
-from tests.model.plane import GROUP
 from tests.model.scene import (
     SOURCES,
     changes,
     copy,
+    define,
     full_lists,
     holds,
     original,
@@ -25,7 +25,6 @@ from tests.model.scene import (
 )
 from tests.model.weather import Fate
 from tests.model.world import World
-from tests.system.bed import crd
 
 
 @pytest.mark.fault_19
@@ -269,13 +268,11 @@ def test_S8_3_a_restore_is_noticed_although_objects_are_selected_in_another_way_
         backup = world.cloud.snapshot()
         world.add("a", labels={ROBOT_LABEL: ROBOT})
         world.cut("cloud", seconds=10)
-        world.robot.apply(crd(GROUP, filtered="true"))
-        world.pass_time(10)
+        define(world, "robot", filtered="true", seconds=10)
         if restarted:
             restart(world, kill=True, seconds=10)
         if back:
-            world.robot.apply(crd(GROUP))
-            world.pass_time(10)
+            define(world, "robot", seconds=10)
         world.cloud.restore(backup)
         world.heal("cloud", seconds=120)
         assert (holds(world), set(world.robot.objects())) == ([("Restored", 1)], {"a"})
@@ -289,8 +286,7 @@ def test_S8_3_a_restore_that_one_kind_notices_holds_the_deletions_of_every_kind(
         world.cloud.create("b", kind="tasks", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
         world.add("a")
         world.cut("cloud")
-        world.robot.apply(crd(GROUP, plural="tasks", filtered="true"))
-        world.pass_time(20)
+        define(world, "robot", plural="tasks", filtered="true", seconds=20)
         world.cloud.restore(backup, overtaken_by=40)
         world.heal("cloud", seconds=120)
         assert {"a"} == set(world.robot.objects()), "its deletion is held, too"
@@ -306,8 +302,7 @@ def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_b
         backup = world.cloud.snapshot()
         world.cloud.create("b", kind="tasks", spec={"x": 1})
         world.edit("a", spec={"x": 2})
-        world.robot.apply(crd(GROUP, plural="tasks", source=None))
-        world.pass_time(30)
+        define(world, "robot", plural="tasks", source=None, seconds=30)
         world.cut("cloud")
         world.cloud.restore(backup, overtaken_by=40)
         world.heal("cloud", seconds=60)
@@ -315,8 +310,7 @@ def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_b
         if reconnected:
             world.cut("cloud", seconds=5)
             world.heal("cloud", seconds=10)
-        world.robot.apply(crd(GROUP, plural="tasks"))
-        world.pass_time(120)
+        define(world, "robot", plural="tasks", seconds=120)
         assert ("Restored", 1) in holds(world)
         assert set(world.robot.objects("tasks")) == {"b"}
 

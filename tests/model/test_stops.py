@@ -9,7 +9,7 @@ from crsyncer.core.watching.queue import Priority
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.waits import Waits
 from tests.model.plane import GROUP
-from tests.model.scene import scene
+from tests.model.scene import define, scene
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -31,8 +31,7 @@ def test_S5_5_after_a_hold_was_answered_no_copy_of_the_kind_is_deleted(after: fl
         for name in NAMES[:16]:
             world.cloud.delete(name)
         world.pass_time(after)
-        assert world.life is not None
-        world.clock.run(world.life.commands.answer({"command": "hold", "resource": "goals"}))
+        world.order("hold", resource="goals")
         left = set(world.robot.objects())
         world.pass_time(600)
         assert set(world.robot.objects()) == left
@@ -78,10 +77,8 @@ def test_S1_8_a_kind_that_is_annotated_again_carries_out_what_was_stopped() -> N
         for name in NAMES[:4]:
             world.cloud.delete(name)
         world.pass_time(0.1)
-        world.robot.apply(crd(GROUP, source=None))
-        world.pass_time(10)
-        world.robot.apply(crd(GROUP))
-        world.settle()
+        define(world, "robot", source=None, seconds=10)
+        define(world, "robot")
         assert set(world.robot.objects()) == set(NAMES[4:])
 
 

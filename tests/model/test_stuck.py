@@ -57,8 +57,7 @@ def test_S9_5_statuses_that_wait_are_said_beside_a_dead_letter(world: World) -> 
 
 
 def test_S9_5_a_held_deletion_and_a_refused_copy_wait_for_somebody_and_are_not_stuck(world: World) -> None:
-    assert world.life is not None
-    world.clock.run(world.life.commands.answer({"command": "hold", "resource": "goals"}))
+    world.order("hold", resource="goals")
     world.inject("robot", Reply(422, {"message": "no", "details": {"causes": [{}]}}), verb="create", times=10_000)
     world.cloud.create("b", spec={"x": 1})
     world.remove("a", seconds=600)

@@ -15,12 +15,6 @@ _LONGEST = 300.0 + 60.0
 """The longest wait of a Retry-After, and what there is to do afterwards."""
 
 
-def command(world: World, **request: object) -> None:
-    """What an operator asks of the running agent."""
-    assert world.life is not None
-    world.clock.run(world.life.commands.answer(dict(request)))
-
-
 def note(world: World, asked: list[float]) -> None:
     """Write down when the robot is asked to create something."""
 
@@ -66,17 +60,15 @@ def test_S9_1_whether_a_kind_is_alive_is_asked_again_after_five_minutes(world: W
     assert set(world.robot.objects()) == set()
 
 
-@pytest.mark.parametrize("given", [{"command": "resync"}, {"command": "retry"}])
-def test_S9_1_a_command_ends_the_wait_for_a_server_that_asked_for_patience(
-    world: World, given: dict[str, object]
-) -> None:
+@pytest.mark.parametrize("given", ["resync", "retry"])
+def test_S9_1_a_command_ends_the_wait_for_a_server_that_asked_for_patience(world: World, given: str) -> None:
     world.inject("cloud", BUSY, times=10**6)
     world.cloud.restart()
     world.pass_time(20)
     world.mend("cloud")
     world.edit("a", spec={"x": 2}, seconds=20)
     assert copy(world)["spec"] == {"x": 1}
-    command(world, **given)
+    world.order(given)
     world.pass_time(10)
     assert copy(world)["spec"] == {"x": 2}
 
@@ -85,7 +77,7 @@ def test_S9_1_a_command_ends_the_wait_of_a_status_that_the_cloud_has_put_off(wor
     world.inject("cloud", Reply(429, {"message": "slow down"}, retry_after=A_DAY), verb="patch")
     world.report("a", {"phase": "DONE"}, seconds=20)
     assert "status" not in original(world)
-    command(world, command="retry")
+    world.order("retry")
     world.pass_time(2)
     assert original(world)["status"] == {"phase": "DONE"}
 
@@ -96,9 +88,9 @@ def test_S9_1_a_command_that_comes_while_the_cloud_is_probed_is_not_lost(world: 
     world.pass_time(20)
     world.mend("cloud")
     world.inject("cloud", Fate.LOST, times=1)
-    command(world, command="resync")  # the probe that it causes is lost, and waited for
+    world.order("resync")  # the probe that it causes is lost, and waited for
     world.pass_time(10)
-    command(world, command="resync")
+    world.order("resync")
     world.pass_time(12)
     assert world.status()["sides"]["cloud"]["state"] == "connected"
 
