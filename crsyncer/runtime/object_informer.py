@@ -1,6 +1,7 @@
 """Lists and watches one collection, and keeps of each object in memory what a list-watch needs: uid and version."""
 
 from collections.abc import Callable, Iterator
+from sys import intern
 
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
 from crsyncer.core.requests.calls import Collection
@@ -78,7 +79,7 @@ class ObjectInformer:
         if version is None:
             return None
         known = self.objects.get(version.key)
-        return version.key if known is None else known.key
+        return Key(*map(intern, version.key)) if known is None else known.key  # thousands share a namespace or a name
 
     def is_stranger(self, raw: Json) -> bool:  # noqa: ARG002
         """Every object is known."""
@@ -94,11 +95,9 @@ class ObjectInformer:
         if event_type is EventType.DELETED or version is None:
             self.absent(key)
         else:
-            known = self.objects.get(key)
-            if known is not None:  # each object's texts are in memory once, not again for each new version
-                uid = known.uid if known.uid == version.uid else version.uid
-                version = ObjectVersion(key, uid, version.resource_version)
-            self.objects[key] = version
+            known = self.objects.get(key)  # each object's texts are in memory once, not again for each new version
+            uid = known.uid if known is not None and known.uid == version.uid else version.uid
+            self.objects[key] = ObjectVersion(key, uid, version.resource_version)
             self.revisions.saw(key, version.resource_version)
             self._shown(key, raw)
 

@@ -112,6 +112,7 @@ class Replicas:
             if self._dirty:
                 await asyncio.sleep(0)
                 continue
+            self._dirty.clear()  # an empty dictionary keeps the room that it once needed, of all replicas at a start
             self._wake.clear()
             timer = None if not self._later else loop.call_at(self._later[0][0], self._wake.set)
             await self._wake.wait()

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from sys import intern
 from typing import NamedTuple
 
 from crsyncer.core.content.object_content import digest
@@ -33,9 +34,8 @@ def seat_of(key: ReplicaKey, wanted: Wanted, row: Row | None, plan: ReplicaPlan,
         message = "" if wanted.kind.sensitive else plan.message
         fault = Fault(key.robot, wanted.source.text, plan.reason, message)
     terminating = row is not None and row.terminating
-    return Seat(
-        wanted.placement.text, stamp, due=is_due(wanted, row) or terminating, terminating=terminating, fault=fault
-    )
+    placement = intern(wanted.placement.text)  # all replicas of a placement share it
+    return Seat(placement, stamp, due=is_due(wanted, row) or terminating, terminating=terminating, fault=fault)
 
 
 class Total(NamedTuple):
