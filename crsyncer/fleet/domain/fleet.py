@@ -356,7 +356,7 @@ class Fleet:
             change.add(self._source(SourceKey(kind, *place), None))
         old = self.rows.get(key)
         is_same = old is not None and writing(old) == writing(row)
-        if old is not None:
+        if old is not None and old.marks.placement != row.marks.placement:
             change.add(self._of_row(key, old, is_same=is_same))  # the placement that it leaves may wait for that (F5.3)
         self._rows.put(kind, key, row)
         return change.add(self._of_row(key, row, is_same=is_same))
