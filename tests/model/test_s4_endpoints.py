@@ -7,7 +7,6 @@ import pytest
 from crsyncer.core.model import Side
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, roles
-from tests.model.statuses import copied
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -44,7 +43,7 @@ def test_S4_6_no_status_is_lost_where_the_endpoint_comes_or_goes_and_nobody_tell
 ) -> None:
     with World(kinds={"goals": {"source": source, "status": gone}}) as world:
         up, down = roles(world, source)
-        copied(world, source)
+        world.begin("a", source=source)
         down.set_status("a", {"n": 1})
         world.settle()
         if not seen:
@@ -63,7 +62,7 @@ def test_S4_6_no_status_is_lost_where_the_endpoint_comes_or_goes_and_nobody_tell
 def test_S4_4_a_copy_that_is_made_again_gets_its_status_where_the_endpoint_has_gone(source: str) -> None:
     with World(kinds={"goals": {"source": source}}) as world:
         up, down = roles(world, source)
-        copied(world, source)
+        world.begin("a", source=source)
         down.set_status("a", {"n": 1})
         world.settle()
         world.crash()
