@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from crsyncer.core.model import Json
+from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import Call
+from crsyncer.errors import SyncError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,25 @@ class Reply:
     """Bytes of the body, uncompressed."""
     date: float | None = None
     """When the server answered, by its own clock (Date header): Unix time in seconds."""
+
+    def error(self, *, patch: bool = False) -> SyncError | None:
+        """None when the request happened; else the error that says whether it may have. `patch`: a JSON Patch (S10)."""
+        return judge(self.status, self.body, text=self.text, retry_after=self.retry_after, patch=patch)
+
+    def happened(self, *, patch: bool = False, unless: int = 0) -> "Reply":
+        """The same, once it is known that the request happened; else raises that error.
+
+        `unless`: the status code of a request that was made before.
+        """
+        error = self.error(patch=patch)
+        if error is not None and self.status != unless:
+            raise error
+        return self
+
+    def shown(self) -> Json:
+        """The object that the answer shows. Raises the error that it means, Unsure where it shows none."""
+        shown(self.happened().body)
+        return self.body
 
 
 Send = Callable[[Call], Awaitable[Reply]]

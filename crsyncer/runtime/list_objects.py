@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 from crsyncer.core.model import Json
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.pages import FIRST, PageLimit
 from crsyncer.core.watching.watch import listed_at
@@ -39,9 +38,6 @@ async def objects(
 
 def listed(reply: Reply) -> list[Json]:
     """The objects that an answer lists. Raises the SyncError that it means: only a list shows what is not there."""
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    if error is not None:
-        raise error
-    if not listed_at(reply.body):
+    if not listed_at(reply.happened().body):
         raise Unsure("the answer to a list request is not a list", hint="check which server is at this address")
     return reply.body["items"] or []

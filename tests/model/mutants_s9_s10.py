@@ -2,9 +2,9 @@
 
 from crsyncer.core.requests import answers
 from crsyncer.core.watching.lanes import Lanes
-from crsyncer.engine.pairs import writer
 from crsyncer.engine.pairs.outcomes import Outcomes
 from crsyncer.engine.pairs.writer import Writer
+from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.paged_list import PagedList
@@ -27,8 +27,8 @@ MUTANTS = (
     Mutant("a deletion that finds nothing is asked for again", Writer._delete,
            "unless=404", "unless=0",
            noticed_by="S10_a_delete_that_finds_nothing_is_done"),
-    Mutant("any 200 shows the copy that was written", writer._object,
-           "shown(reply.body)", "pass",
+    Mutant("any 200 shows the copy that was written", Reply.shown,
+           "shown(self.happened().body)", "self.happened()",
            noticed_by="S10_a_copy_whose_writing_is_answered_without_it_is_looked_at_again"),
     Mutant("a relist fetches everything", CollectionState.are_comparable,
            "return self._comparable and ", "return self._comparable and False and ",

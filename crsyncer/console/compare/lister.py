@@ -15,7 +15,6 @@ from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json
 from crsyncer.core.related.relate import related_entries
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.ports import Reply, Send
@@ -105,7 +104,7 @@ async def configuration(
 async def first_answer(send: Send) -> Reply:
     """The answer to a first small request; raises SyncError where the side cannot be used. A 403 is an answer."""
     reply = await send(calls.VERSION)
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+    error = reply.error()
     if reply.status == 401:
         raise NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
     if isinstance(error, Unsure):

@@ -6,7 +6,6 @@ from crsyncer.console.compare import lister
 from crsyncer.core.content.object_content import stamp_of
 from crsyncer.core.kinds.sync_policy import API_VERSION, KIND, read_sync_policy
 from crsyncer.core.model import Json
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import MERGE_PATCH, PARTIAL, SYNC_POLICIES, Call
 from crsyncer.errors import ConfigError, SyncError
 from crsyncer.ports import Send
@@ -25,10 +24,7 @@ async def pause(send: Send, resource: str, *, paused: bool) -> Json:
     guard = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     body = {"metadata": guard, "spec": {"api": {"paused": paused}}}
     path = f"{SYNC_POLICIES.path}/{metadata['name']}"
-    reply = await send(Call("patch", "PATCH", path, body=body, content_type=MERGE_PATCH, accept=PARTIAL))
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    if error is not None:
-        raise error
+    (await send(Call("patch", "PATCH", path, body=body, content_type=MERGE_PATCH, accept=PARTIAL))).happened()
     return {"resource": full_name, "policy": metadata["name"], "paused": paused}
 
 

@@ -13,7 +13,6 @@ from crsyncer.core.model import Json
 from crsyncer.core.pair.finalizer_calls import KeptObject, finalizer, kept_object, remove_finalizer
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import PARTIAL_LIST, SYNC_POLICIES, Call, Collection
 from crsyncer.errors import ConfigError, Conflict, NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply, Send
@@ -189,7 +188,7 @@ async def _release(send: Send, collection: Collection, kept: KeptObject, name: s
         if seen is None:
             return Outcome.GONE
         reply = await send(remove_finalizer(collection, seen, name))
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=True)
+        error = reply.error(patch=True)
         if error is None:
             return Outcome.RELEASED
         if not isinstance(error, Conflict):
@@ -222,5 +221,4 @@ async def _again(send: Send, collection: Collection, kept: KeptObject, name: str
 
 
 def _refusal(reply: Reply) -> SyncError:
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    return error or Unsure("the answer is not what was asked for")
+    return reply.error() or Unsure("the answer is not what was asked for")

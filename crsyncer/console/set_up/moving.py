@@ -27,7 +27,6 @@ from crsyncer.core.kinds.read_kind import read_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.project import objection
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Call
 from crsyncer.engine.kinds.negotiation import Disagreement, negotiate
 from crsyncer.errors import NotAllowed, SyncError
@@ -91,8 +90,7 @@ async def _items(send: Send, call: Call) -> list[Json] | None:
         reply = await send(call)
     except SyncError:
         return None
-    refused = judge(reply.status, reply.body, text=reply.text) is not None
-    return None if refused else [*(reply.body.get("items") or ())]
+    return None if reply.error() is not None else [*(reply.body.get("items") or ())]
 
 
 async def _pairs(policy: KindPolicy, senders: Mapping[Side, Send]) -> Pairs:

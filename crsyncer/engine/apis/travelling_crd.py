@@ -32,7 +32,6 @@ from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.pair.actions import Hold, HoldReason
 from crsyncer.core.pair.revert_limit import RevertLimit
 from crsyncer.core.reports.facts import HOLD_RULES, Action, Fact
-from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection
 from crsyncer.core.watching.backoff import CONFLICT, RETRY, UNSERVED, Backoff
 from crsyncer.engine.context import EngineContext
@@ -328,12 +327,7 @@ class TravellingCrd:
         return await self._ask(write_one(collection, body))
 
     async def _ask(self, call: Call) -> Json:
-        reply = await self._target.request(call)
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-        if error is not None:
-            raise error
-        shown(reply.body)
-        return reply.body
+        return (await self._target.request(call)).shown()
 
     # What is shown
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from crsyncer.core.accounts.forbidden_acts import EVERYTHING, ForbiddenAct, forbidden_acts
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.pair.object_calls import access_review
-from crsyncer.core.requests.answers import judge
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.ports import Send
 from crsyncer.runtime.connection import Connection
@@ -55,7 +54,7 @@ async def _allowed(send: Send, forbidden: ForbiddenAct) -> bool | None:
     reply = await send(access_review(forbidden.act, forbidden.namespace) if trial is None else trial.call)
     if reply.status == 201:
         return trial is not None or bool((reply.body.get("status") or {}).get("allowed"))
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+    error = reply.error()
     if error is not None and (isinstance(error, Unsure) or reply.status == 401):
         raise error
     return None if trial is None else False

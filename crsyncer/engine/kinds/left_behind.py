@@ -23,7 +23,7 @@ from crsyncer.core.pair.decide import decide, may_delete
 from crsyncer.core.pair.project import objection, view_of
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.reports.text import count
-from crsyncer.core.requests.answers import is_still_there, judge
+from crsyncer.core.requests.answers import is_still_there
 from crsyncer.core.requests.calls import Collection
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
@@ -255,7 +255,7 @@ class LeftBehind:
                     return
                 call = object_calls.delete(there, copy.name, uid, propagation=policy.propagation)
                 reply = await self._connection.request(call)
-                error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+                error = reply.error()
                 if error is not None and reply.status not in (404, 409):
                     raise error
                 if error is None and is_still_there(reply.body, uid):

@@ -11,7 +11,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, OwnStatus
 from crsyncer.core.pair import own_status
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.errors import Conflict, Never, NotAllowed, NotReturned, NotServed, SyncError
@@ -152,7 +152,7 @@ class OwnStatuses:
                 await self.look(own.namespace)
                 raise Conflict("it was looked whether the object with the status is there")
             reply = await self._connection.request(own_status.delete_own(self._policy, key, own))
-            error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+            error = reply.error()
             if reply.status == HTTPStatus.CONFLICT:
                 await self.look(own.namespace)
             if error is not None and not (reply.status == HTTPStatus.NOT_FOUND and reply.body):
@@ -204,7 +204,7 @@ class OwnStatuses:
 
     async def _send(self, call: Call) -> Reply:
         reply = await self._connection.request(call)
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+        error = reply.error()
         if reply.status == HTTPStatus.NOT_FOUND and call.method == "POST":
             error = NotServed(str(error))  # of the namespace, too: that concerns all objects
         error = self._place.answered(error)

@@ -7,8 +7,6 @@ from crsyncer.agent_ports import Store
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, View
 from crsyncer.core.pair import object_calls
-from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import judge
 from crsyncer.errors import Conflict, NotAllowed
 from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
@@ -35,7 +33,7 @@ class StatusWriter:
         if not self._puts:
             call = object_calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
             try:
-                reply = await self._ask(call)
+                reply = (await self._connection.request(call)).happened(patch=True)
             except NotAllowed as error:
                 if error.status != HTTPStatus.FORBIDDEN:
                     raise
@@ -53,8 +51,9 @@ class StatusWriter:
             # Only the status travels, so the newest version that is known will do. Elsewhere the body's own version
             # must guard what travels along with it: an older body never goes out under a newer version.
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": upstream.resource_version}}
+        call = object_calls.put_status(self._policy, key, upstream.uid, value, upstream=body)
         try:
-            reply = await self._ask(object_calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
+            reply = (await self._connection.request(call)).happened()
         except NotAllowed as error:
             if error.status == HTTPStatus.FORBIDDEN:
                 self._puts, self._both_forbidden = False, True
@@ -67,11 +66,3 @@ class StatusWriter:
         self._both_forbidden = False
         if bool(self._store.get_meta(self._meta_name)) != puts:
             self._store.put_meta(self._meta_name, puts)
-
-    async def _ask(self, call: calls.Call) -> Reply:
-        reply = await self._connection.request(call)
-        patch = call.method == "PATCH"
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=patch)
-        if error is not None:
-            raise error
-        return reply

@@ -10,7 +10,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Key, Loaded, Side
 from crsyncer.core.pair.finalizer_calls import KeptObject, remove_finalizer, remove_finalizer_at
 from crsyncer.core.reports.facts import Action, Fact
-from crsyncer.core.requests.answers import causes_of, judge, shown
+from crsyncer.core.requests.answers import causes_of, shown
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.engine.context import EngineContext
 from crsyncer.errors import NotServed, SyncError
@@ -45,7 +45,7 @@ async def ask(connection: Connection, call: Call, *, sensitive: bool, expected: 
     """Patch an object. Raises the error that an answer means, unless it is `expected` and not about the whole kind."""
     reply = await connection.request(replace(call, sensitive=sensitive))
     causes = causes_of(reply.body)
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=True)
+    error = reply.error(patch=True)
     if error is not None and (reply.status not in expected or isinstance(error, NotServed) or causes):
         raise error
     if error is None:

@@ -19,7 +19,7 @@ from crsyncer.core.pair.compose import compose_copy, selected_labels
 from crsyncer.core.pair.decide import is_not_adopted
 from crsyncer.core.pair.project import bears_mark, last_desired, objection, status_with, view_of
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import is_still_there, judge, shown
+from crsyncer.core.requests.answers import is_still_there
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.errors import Conflict, NameTaken, Never, NoStatus, NotAllowed, StatusRejected
 from crsyncer.ports import Reply
@@ -134,12 +134,12 @@ class Writer:
         reply = await self._request(write, create)
         if reply.status == 404 and self._endpoint.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
-            _happened(await self._request(write, calls.create_namespace(copy.namespace)), unless=409)
+            (await self._request(write, calls.create_namespace(copy.namespace))).happened(unless=409)
             reply = await self._request(write, create)
         if reply.status == 409:
             await self._exists(write, copy, upstream)
         elif write.upstream is not None:
-            self._wrote(write.key, write.upstream, _object(reply), seeded=seeded)
+            self._wrote(write.key, write.upstream, reply.shown(), seeded=seeded)
 
     async def _update(self, key: Key, action: Update) -> None:
         view, upstream = await self._upstream(key)
@@ -147,10 +147,10 @@ class Writer:
         marks = self._policy.shape.marks_of(key) if action.why is Why.MARKS else None
         if marks is not None:
             call = self._put(key, marks.put_on(downstream))
-            self._shows(key, _object(await self._request(_Intent(key, action, view), call)))
+            self._shows(key, (await self._request(_Intent(key, action, view), call)).shown())
             return
         call = self._put(key, self._brought_in_line(key, view, upstream, downstream))
-        self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)))
+        self._wrote(key, view, (await self._request(_Intent(key, action, view), call)).shown())
 
     async def _seed(self, key: Key, action: Seed) -> None:
         view, upstream = await self._upstream(key)
@@ -171,7 +171,7 @@ class Writer:
         if reply.status in _NO_STATUS:
             raise NoStatus(f"the {self._policy.downstream} answers that there is no /status: {reply.status}")
         try:
-            answer = _object(reply)
+            answer = reply.shown()
         except Never as error:
             raise StatusRejected(str(error)) from None
         self._wrote(key, view, answer, seeded=True)
@@ -197,8 +197,7 @@ class Writer:
         self._quiet.clear()
         try:
             reply = await self._request(_Intent(key, action, view), call)
-            _happened(reply, unless=404)
-            stays = reply.status != 404 and is_still_there(reply.body, action.uid)
+            stays = reply.happened(unless=404).status != 404 and is_still_there(reply.body, action.uid)
         finally:
             self._deleting -= 1
             if not self._deleting:
@@ -221,7 +220,7 @@ class Writer:
             if self._policy.selector_on(Side.CLOUD) or self._policy.shape.marks is not None:
                 raise taken
             raise Conflict("the watch has not shown the object of this name yet")
-        found = _object(await self._request(write, object_calls.get(self._policy, copy)))
+        found = (await self._request(write, object_calls.get(self._policy, copy))).shown()
         stamp, marks = stamp_of(found), self._policy.shape.marks_of(key)
         foreign = self._policy.related and marks is not None and marks.are_foreign_to(found)
         has_left = self._cache.has_left(key, found["metadata"]["uid"])  # somebody has removed all marks (C2.4)
@@ -236,11 +235,12 @@ class Writer:
         if write.upstream is None or (stamp is not None and stamp.upstream_uid != write.upstream.uid):
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).
             found["metadata"]["labels"] = selected_labels(labels(found), labels(upstream), self._policy)
-            self._shows(key, _object(await self._request(write, object_calls.update(self._policy, copy, found))))
+            call = object_calls.update(self._policy, copy, found)
+            self._shows(key, (await self._request(write, call)).shown())
             return
         body = self._brought_in_line(key, write.upstream, upstream, found)
         call = object_calls.update(self._policy, copy, body)
-        self._wrote(key, write.upstream, _object(await self._request(write, call)))
+        self._wrote(key, write.upstream, (await self._request(write, call)).shown())
 
     def _is_not_adopted(self, write: "_Intent", found: Json) -> bool:
         """Whether an object that lacks the marks stays as it is: no watch of related copies shows when it goes."""
@@ -340,19 +340,6 @@ class _Intent:
     key: Key
     action: Write
     upstream: View | None
-
-
-def _object(reply: Reply) -> Json:
-    _happened(reply)
-    shown(reply.body)
-    return reply.body
-
-
-def _happened(reply: Reply, *, unless: int = 0) -> None:
-    """Raise the error that an answer means; `unless`: the status code of a write that was made before."""
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    if error is not None and reply.status != unless:
-        raise error
 
 
 def _named(paths: list[str]) -> str:

@@ -10,7 +10,7 @@ from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.reports import robot_report
 from crsyncer.core.reports.robot_report import Acknowledgement, acknowledgements, applied_map
-from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.backoff import Backoff
 from crsyncer.engine.engine import Engine
@@ -175,8 +175,7 @@ class RobotReporter:
         reply = await self._send(call)
         if reply.status == 404 and found is None and reply.body:
             raise Never(f"the cloud has no namespace {place}")
-        _raise_error(reply)
-        self._found, self._beat = shown(reply.body), beat
+        self._found, self._beat = shown(reply.happened().body), beat
 
     async def _find(self, place: str) -> Json | None:
         """The metadata of the report in a namespace; None: there is none. Its beat is raised from then on."""
@@ -209,8 +208,7 @@ class RobotReporter:
         reply = await self._send(call)
         if reply.status == 404:
             raise NotServed("the cloud has no fleet")
-        _raise_error(reply)
-        return reply
+        return reply.happened()
 
     async def _send(self, call: Call) -> Reply:
         return await self._cloud.cluster.request(call)
@@ -230,9 +228,3 @@ def _is_listed(entry: KindEntry) -> bool:
 def _is_final(error: SyncError) -> bool:
     """Whether asking again soon does not help: a credential that is not accepted is renewed soon, or by a human."""
     return not isinstance(error, NotAllowed) or error.status == 403
-
-
-def _raise_error(reply: Reply) -> None:
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    if error is not None:
-        raise error
