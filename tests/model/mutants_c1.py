@@ -12,7 +12,7 @@ from tests.model.mutant import Mutant
 # fmt: off
 MUTANTS = (
     Mutant("a kind starts by its annotations while the policies are not known", Kinds._show,
-           "waits = self.catalog is not None and not self.catalog.is_listed", "waits = False",
+           "waits = not self.catalog.is_listed", "waits = False",
            noticed_by="C1_1_no_kind_starts_by_its_annotations_before_the_policies_are_known"),
     Mutant("policies are looked for when the first kinds run already", Kinds._crd_shown,
            "if self._listed:", "if True:",
@@ -21,7 +21,7 @@ MUTANTS = (
            "entry.policy == policy and", "False and",
            noticed_by="C1_1_a_kind_that_runs_is_not_disturbed_by_the_crd_that_appears_but_a_new_one_waits"),
     Mutant("the policies of a CRD that is gone stay in force", Kinds._crd_gone,
-           "self.catalog = self._catalog_task = None", "pass",
+           "self.catalog, self._catalog_task = self._new_catalog(), None", "pass",
            noticed_by="C1_1_when_the_crd_goes_the_annotations_count_again_and_kinds_without_stop"),
     Mutant("the first of two policies counts", merge._agreed,
            "if len(objects) > 1:", "if False:",

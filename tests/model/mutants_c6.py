@@ -93,7 +93,7 @@ MUTANTS = (
            "if row.name in left:", "if False:",
            noticed_by="C6_2_duplicates_that_somebody_made_go_as_well"),
     Mutant("finalizers of kinds that have stopped stay", Kinds._report,
-           'if self._listed and self._context.store.get_meta("finalizers"):', "if False:",
+           "self.removals.update(self._may_be_synced)", "pass",
            noticed_by="C6_3_the_end_of_the_policy_or_of_the_annotation_removes_the_finalizers"),
     Mutant("a removal that waits does not come back with the connection", Reconciler.enqueue,
            "self.consider_finalizer(key)", "pass",

@@ -237,7 +237,6 @@ def test_C5_1_what_a_kind_shows_after_it_has_stopped_is_read_when_it_runs_again(
         kinds = world.life.engine.kinds
         kind = kinds.entries[f"goals.{GROUP}"].kind
         assert kind is not None
-        assert kinds.catalog is not None
         kinds.catalog.related_objects.detach(kind)
         world.add("b", spec={"maps": ["n"]}, seconds=5)
         assert (set(world.robot.objects()), set(data(world.robot))) == ({"a", "b"}, {"m"})

@@ -1,7 +1,4 @@
-"""Which objects go with an object, and which it goes with, as a running agent knows them (C5).
-
-Imported only where the robot has SyncPolicies.
-"""
+"""Which objects go with an object, and which it goes with, as a running agent knows them (C5)."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from crsyncer.console.explained.explain_policy import ON
 from crsyncer.console.explained.explanation import ObjectFacts, explain
+from crsyncer.console.explained.related import with_related
 from crsyncer.console.explained.target import find_key, find_resource, synced_resource
 from crsyncer.console.screens.gather import kind_row, kind_rows, policy_rows
 from crsyncer.console.screens.report import (
@@ -154,8 +155,7 @@ class ControlCommands:
 
     def _release_api(self, group: HeldGroup, *, dry_run: bool) -> Json:
         """Let a CRD follow the revision that is held, or with `dry_run` only name what this takes away (C8.3)."""
-        lifecycle = self._kinds.catalog.lifecycle if self._kinds.catalog is not None else None
-        crd = lifecycle.crds.get(group.resource) if lifecycle is not None else None
+        crd = self._kinds.catalog.lifecycle.crds.get(group.resource)
         revision = crd.release(dry_run=dry_run) if crd is not None else ""
         fields = {"id": group.id, "resource": group.resource, "reason": group.reason, "objects": 0}
         return {**fields, "names": [], "revision": revision, "message": group.message}
@@ -184,8 +184,7 @@ class ControlCommands:
         for resource, entry in self._kinds.entries.items():
             for key, waiting in entry.pending.items() if entry.kind is None else ():
                 yield object_fields(resource, key) | pending_status(waiting, None)
-        removals = self._kinds.removals
-        for resource, rows in (removals.rows if removals is not None else {}).items():
+        for resource, rows in self._kinds.removals.rows.items():
             yield from (object_fields(resource, key) | pending_finalizer(row) for key, row in rows.items())
 
     def _pending_of(self, kind: Kind, key: Key) -> Iterator[Json]:
@@ -335,11 +334,7 @@ class ControlCommands:
             tombstone=cache.tombstones.get(key),
             holds=tuple(hold_row(group) for group in self._context.holds.groups(resource) if key in group.keys),
         )
-        if self._kinds.catalog is not None:
-            from crsyncer.console.explained.related import with_related  # a robot without SyncPolicies never loads it
-
-            facts = with_related(facts, kind, self._kinds, self._kinds.catalog.related_objects)
-        return explain(facts)
+        return explain(with_related(facts, kind, self._kinds, self._kinds.catalog.related_objects))
 
     # The kinds that a command names
 

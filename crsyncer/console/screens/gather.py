@@ -118,7 +118,7 @@ def _identity_hold(connection: Connection) -> Json:
     }
 
 
-def policy_rows(catalog: Catalog | None) -> list[Json]:
+def policy_rows(catalog: Catalog) -> list[Json]:
     """Every SyncPolicy on the robot; its state is active or misconfigured."""
     return [
         {
@@ -127,15 +127,8 @@ def policy_rows(catalog: Catalog | None) -> list[Json]:
             "state": "misconfigured" if problem else "active",
             "message": problem or None,
         }
-        for name, resource, problem in (catalog.rows() if catalog is not None else ())
+        for name, resource, problem in catalog.rows()
     ]
-
-
-def api_row(catalog: Catalog | None, resource: str) -> Json | None:
-    """The revision that a kind's CRD follows, and the state: current, paused, held or unreadable (C8.4)."""
-    lifecycle = catalog.lifecycle if catalog is not None else None
-    crd = lifecycle.crds.get(resource) if lifecycle is not None else None
-    return None if crd is None else crd.row
 
 
 def cloud_names(policy: KindPolicy) -> Json:
@@ -153,13 +146,13 @@ def kind_rows(kinds: Kinds, context: EngineContext) -> dict[str, Json]:
     return found
 
 
-def kind_row(row: KindEntry, context: EngineContext, *, catalog: Catalog | None) -> Json:
+def kind_row(row: KindEntry, context: EngineContext, *, catalog: Catalog) -> Json:
     """One kind that an annotation or a SyncPolicy asks for, also wrongly.
 
     Its state is syncing, listing, waiting, misconfigured, kind-missing, version-mismatch, forbidden or held.
     """
     policy, kind = row.policy, row.kind
-    groups = context.holds.groups(policy.resource)
+    groups, crd = context.holds.groups(policy.resource), catalog.lifecycle.crds.get(policy.resource)
     deletions_held = any(g.keys and g.reason in DELETION_HOLDS for g in groups)
     state, message = _state(row, context.connections, deletions_held=deletions_held)
     if message is None and groups:
@@ -179,7 +172,7 @@ def kind_row(row: KindEntry, context: EngineContext, *, catalog: Catalog | None)
         "aliases": list(policy.aliases),
         "policy": next(iter(row.policy_names), None),
         **cloud_names(policy if kind is None else kind.policy),
-        "api": api_row(catalog, policy.resource),
+        "api": None if crd is None else crd.row,
         **({} if kind is None else _counts(kind, context)),
     }
 

@@ -1,4 +1,4 @@
-"""The CRDs that travel to the other side (C8). Made only where a SyncPolicy has the field `api`."""
+"""The CRDs that travel to the other side (C8)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping

@@ -1,7 +1,4 @@
-"""The kinds that SyncPolicies name and that have no CRD on the robot, as its discovery shows them (C1.4).
-
-Made only where the robot has the CRD of SyncPolicies.
-"""
+"""The kinds that SyncPolicies name and that have no CRD on the robot, as its discovery shows them (C1.4)."""
 
 import asyncio
 import json
@@ -13,6 +10,7 @@ from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.watching.backoff import UNSERVED
 from crsyncer.engine.context import EngineContext
+from crsyncer.engine.kinds.negotiation import UNKNOWN, Disagreement
 from crsyncer.errors import SyncError
 from crsyncer.runtime.discovery import discover
 
@@ -36,8 +34,8 @@ class BuiltInKinds:
         self._wanted: dict[str, Resource] = {}
         self._found: dict[str, str] = {}
         """By kind, its description as JSON."""
-        self._obstacles: dict[str, tuple[str, str]] = {}
-        """By kind, the state and the sentence for as long as it is not known."""
+        self._obstacles: dict[str, Disagreement] = {}
+        """By kind, why it is not known."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def want(self, wanted: Mapping[str, Resource]) -> None:
@@ -53,7 +51,8 @@ class BuiltInKinds:
             if known:
                 self._found[name] = json.dumps(known)
             else:
-                self._obstacles[name] = "waiting", "the robot has not shown yet whether it serves the kind"
+                text = "the robot has not shown yet whether it serves the kind"
+                self._obstacles[name] = Disagreement(UNKNOWN, text)
             self._tasks[name] = self._spawn(self._keep(name, wanted[name]))
             self._changed(name)
 
@@ -63,8 +62,8 @@ class BuiltInKinds:
             return None
         return self._found.get(name) or json.dumps(built_in_kind.unknown(self._wanted[name]))
 
-    def obstacle(self, name: str) -> tuple[str, str] | None:
-        """Why the kind is not known: the state of its row, and the sentence; None: it is known, or not wanted."""
+    def obstacle(self, name: str) -> Disagreement | None:
+        """Why the kind is not known; None: it is known, or not wanted."""
         return self._obstacles.get(name)
 
     async def _keep(self, name: str, resource: Resource) -> None:
@@ -88,7 +87,7 @@ class BuiltInKinds:
 
     def _take(self, name: str, found: Json | None, resource: Resource) -> None:
         if found is None:
-            news = ("kind-missing", built_in_kind.not_served(resource))
+            news = Disagreement("kind-missing", built_in_kind.not_served(resource))
             if name in self._found or self._obstacles.get(name) == news:
                 return  # a kind that runs sees for itself that it is not served any more
             self._obstacles[name] = news

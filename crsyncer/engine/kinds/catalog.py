@@ -1,14 +1,12 @@
-"""The SyncPolicies of the robot: which kind each is for, and the condition that tells what became of it (C1).
-
-Made only where the robot has the CRD of SyncPolicies.
-"""
+"""The SyncPolicies of the robot: which kind each is for, and the condition that tells what became of it (C1)."""
 
 import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from crsyncer.core.kinds.built_in_kind import CRD_TO_COME, unknown
 from crsyncer.core.kinds.configured import configured_kind, names_in_cloud, without_crd
@@ -32,6 +30,7 @@ from crsyncer.core.watching.backoff import RETRY
 from crsyncer.engine.apis.lifecycle import Lifecycle
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.built_in import BuiltInKinds
+from crsyncer.engine.kinds.negotiation import UNKNOWN, Disagreement
 from crsyncer.engine.related.related_objects import RelatedObjects
 from crsyncer.errors import SyncError
 from crsyncer.runtime.listwatch import ListWatch, Phase
@@ -44,8 +43,10 @@ _PAGE = 100
 
 
 class Catalog:
-    """Watches the SyncPolicies. `changed(resource)` is called when a policy for that kind is another one or gone,
-    `listed()` when all are known at last, `phase_changed()` when the watch has another phase.
+    """Watches the SyncPolicies once `open` is called: without their CRD there are none.
+
+    `changed(resource)` is called when a policy for that kind is another one or gone, `listed()` when all are known at
+    last, `phase_changed()` when the watch has another phase.
 
     `problem_of_kind(resource)` is why a kind cannot be synced, empty: it can, None: it is not known.
     `crds` are the robot's CRDs by name, as JSON, `kinds()` all kinds that are configured.
@@ -63,13 +64,11 @@ class Catalog:
         crds: Mapping[str, str],
         kinds: Callable[[], Iterable[KindPolicy]],
     ) -> None:
-        self.is_listed = False
-        """Whether the policies have been listed, so that those of a kind are known."""
-        self.lifecycle: Lifecycle | None = None
-        """The CRDs that travel; None: there has been no policy that asks for it."""
-        self._context = context
-        self._robot = robot
+        self.is_listed = True
+        """Whether the policies of each kind are known."""
         self._tasks = asyncio.TaskGroup()
+        self.lifecycle = Lifecycle(context, robot=robot, spawn=self._tasks.create_task, changed=self._api_changed)
+        """The CRDs that travel."""
         self.related_objects = RelatedObjects(context, is_misconfigured=self._is_misconfigured)
         """Which objects are related to which."""
         self._connection = context.connections[Side.ROBOT]
@@ -102,29 +101,32 @@ class Catalog:
         )
         self.listwatch = self._watch.listwatch
 
-    async def run(self) -> None:
-        """Watch the policies and keep their conditions up to date, forever."""
+    def open(self) -> Coroutine[Any, Any, None]:
+        """There may be SyncPolicies, which are to be listed: the work of a task that watches them, forever."""
+        self.is_listed = False
+        return self._run()
+
+    async def _run(self) -> None:
         async with self._tasks:
             self._tasks.create_task(self._watch.run())
             self._tasks.create_task(self._keep_conditions())
 
     def close(self) -> None:
         """There are no SyncPolicies any more."""
-        if self.lifecycle is not None:
-            self.lifecycle.follow({})
+        self.lifecycle.follow({})
 
     @property
     def listwatches(self) -> list[ListWatch]:
         """Those of the policies, and of CRDs that travel."""
-        return [self.listwatch, *(self.lifecycle.listwatches if self.lifecycle is not None else ())]
+        return [self.listwatch, *self.lifecycle.listwatches]
 
     @property
-    def obstacle(self) -> tuple[str, str]:
-        """The state of a kind that waits for the policies to be listed, and the sentence."""
+    def obstacle(self) -> Disagreement:
+        """Why a kind waits until the policies are listed."""
         why = self.listwatch.message
         if self.listwatch.phase is Phase.FORBIDDEN:
-            return "forbidden", f"the robot's SyncPolicies: {why}"
-        return "waiting", f"the robot's SyncPolicies are not known yet{f': {why}' if why else ''}"
+            return Disagreement("forbidden", f"the robot's SyncPolicies: {why}")
+        return Disagreement(UNKNOWN, f"the robot's SyncPolicies are not known yet{f': {why}' if why else ''}")
 
     def kind_policy(self, crd: Json, robot: str, namespaces: Namespaces) -> KindPolicy | None:
         """What a robot's CRD and the policies for its kind ask for; None when the kind is not ours."""
@@ -148,7 +150,7 @@ class Catalog:
 
     def api_problem(self, resource: str) -> str | None:
         """Why the field `api` of a kind's policy cannot be followed; empty: it can, None: there is none."""
-        crd = self.lifecycle.crds.get(resource) if self.lifecycle is not None else None
+        crd = self.lifecycle.crds.get(resource)
         return None if crd is None else crd.problem
 
     def related_kinds(self, policies: Iterable[KindPolicy]) -> list[str]:
@@ -157,14 +159,14 @@ class Catalog:
         named = {name for each in policies for name in _named_by(each)}
         return sorted(named | {each.resource for each in self._kinds() if own.intersection(_named_by(each))})
 
-    def kind_without_crd(self, resource: str) -> tuple[str | None, tuple[str, str] | None]:
+    def kind_without_crd(self, resource: str) -> tuple[str | None, Disagreement | None]:
         """A kind that policies name and that has no CRD, as its CRD would describe it (JSON), and its obstacle, if any.
 
-        None: no policy names it. The obstacle is the state of its row, and the sentence.
+        None: no policy names it.
         """
         found = self._for_kind(resource)
         if found and found[0].policy is not None and travelling_api(found) is not None:
-            return json.dumps(unknown(found[0].policy.resource)), ("kind-missing", CRD_TO_COME)
+            return json.dumps(unknown(found[0].policy.resource)), Disagreement("kind-missing", CRD_TO_COME)
         return self._built_in.description(resource), self._built_in.obstacle(resource)
 
     def crds_changed(self) -> None:
@@ -262,15 +264,9 @@ class Catalog:
                 self._due.set()
 
     def _follow_apis(self) -> None:
-        """Have the CRDs travel for which a policy asks that. Without such a policy nothing of it is loaded (C8)."""
+        """Have the CRDs travel for which a policy asks that (C8)."""
         apis = {resource: travelling_api(self._for_kind(resource)) for resource in self._named}
-        wanted = {resource: api for resource, api in apis.items() if api is not None}
-        if wanted and self.lifecycle is None:
-            self.lifecycle = Lifecycle(
-                self._context, robot=self._robot, spawn=self._tasks.create_task, changed=self._api_changed
-            )
-        if self.lifecycle is not None:
-            self.lifecycle.follow(wanted)
+        self.lifecycle.follow({resource: api for resource, api in apis.items() if api is not None})
 
     def _api_changed(self, resource: str) -> None:
         self._changed(resource)

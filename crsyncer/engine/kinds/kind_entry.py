@@ -32,8 +32,8 @@ class KindEntry:
         """Of the CRD: another schema may be behind another one."""
         self.policy_names: tuple[str, ...] = ()
         """The SyncPolicies for the kind."""
-        self.obstacle: tuple[str, str] | None = None
-        """Why a kind without a CRD is not known: the state, and the sentence."""
+        self.obstacle: Disagreement | None = None
+        """Why a kind without a CRD is not known."""
         self.waits = False
         """Whether it waits until the SyncPolicies are known: there may be one for it."""
         self.kind: Kind | None = None

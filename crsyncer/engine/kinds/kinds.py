@@ -9,7 +9,7 @@ from dataclasses import replace
 from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import Namespaces
-from crsyncer.core.kinds.read_kind import is_terminating, read_policy, reduced_crd
+from crsyncer.core.kinds.read_kind import is_terminating, reduced_crd
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.requests import calls
@@ -42,8 +42,6 @@ class Kinds:
         self.entries: dict[str, KindEntry] = {}
         self.has_synced = False
         """Whether the robot's CRDs have been listed, and their kinds have been read from the store."""
-        self.catalog: Catalog | None = None
-        """The robot's SyncPolicies; None: the robot has no CRD of them."""
         self._context = replace(context, report_changed=self._changed)
         self._status_changed = context.report_changed
         self._robot = robot
@@ -52,12 +50,15 @@ class Kinds:
         """Whether the CRDs have been listed since the start."""
         self.crds: dict[str, str] = {}
         """Every CRD by name, as JSON, without what does not concern us: a SyncPolicy may come for any of them."""
+        self.catalog = self._new_catalog()
+        """The robot's SyncPolicies."""
         self._catalog_task: asyncio.Task[None] | None = None
-        self.removals: Removals | None = None
-        """Of the finalizers of kinds that have stopped; None: there never were any."""
+        """None: the robot has no CRD of SyncPolicies."""
         self._tasks = asyncio.TaskGroup()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Locked while a kind runs, so that its successor starts when it has ended."""
+        self.removals = Removals(self._context, spawn=self._tasks.create_task, lock=self._locks.__getitem__)
+        """Of the finalizers of kinds that have stopped."""
         self.stopped = StoppedKinds(context, changed=context.report_changed)
         self._crd_watch = ObjectInformer(
             context.connections[Side.ROBOT],
@@ -73,7 +74,7 @@ class Kinds:
     @property
     def listwatches(self) -> list[ListWatch]:
         """Those of what configures the kinds."""
-        return [self._crd_watch.listwatch, *(self.catalog.listwatches if self.catalog is not None else [])]
+        return [self._crd_watch.listwatch, *self.catalog.listwatches]
 
     async def run(self) -> None:
         """Watch CRDs and keep their kinds running, forever."""
@@ -94,22 +95,20 @@ class Kinds:
         if self._listed:
             if name == SYNC_POLICIES.resource:
                 self._open_catalog()
-            if self.catalog is not None:
-                self.catalog.crds_changed()
+            self.catalog.crds_changed()
             self._show(name)
 
     def _crd_gone(self, key: Key) -> None:
         name = key.name
         self.crds.pop(name, None)
         self._remove(name)
-        if name == SYNC_POLICIES.resource and self.catalog is not None and self._catalog_task is not None:
+        if name == SYNC_POLICIES.resource and self._catalog_task is not None:
             # Its objects went before it, and those that were not seen to go are gone as well.
             self.catalog.close()
             self._catalog_task.cancel()
-            self.catalog = self._catalog_task = None
+            self.catalog, self._catalog_task = self._new_catalog(), None
             self._show_all()
-        if self.catalog is not None:
-            self.catalog.crds_changed()
+        self.catalog.crds_changed()
         self._policies_concerned()
         self._report()
 
@@ -122,19 +121,21 @@ class Kinds:
             self._show_all()
         self._report()
 
+    def _new_catalog(self) -> Catalog:
+        return Catalog(
+            self._context,
+            robot=self._robot,
+            changed=self._policy_changed,
+            listed=self._show_all,
+            phase_changed=self._catalog_phase_changed,
+            problem_of_kind=self._problem_of_kind,
+            crds=self.crds,
+            kinds=lambda: [entry.policy for entry in self.entries.values()],
+        )
+
     def _open_catalog(self) -> None:
-        if self.catalog is None:
-            self.catalog = Catalog(
-                self._context,
-                robot=self._robot,
-                changed=self._policy_changed,
-                listed=self._show_all,
-                phase_changed=self._catalog_phase_changed,
-                problem_of_kind=self._problem_of_kind,
-                crds=self.crds,
-                kinds=lambda: [entry.policy for entry in self.entries.values()],
-            )
-            self._catalog_task = self._tasks.create_task(self.catalog.run())
+        if self._catalog_task is None:
+            self._catalog_task = self._tasks.create_task(self.catalog.open())
 
     def _policy_changed(self, resource: str) -> None:
         """A SyncPolicy for a kind is new, has changed or is gone; so may be what becomes of others for that kind."""
@@ -143,17 +144,16 @@ class Kinds:
 
     def _catalog_phase_changed(self) -> None:
         for entry in self.entries.values():
-            if entry.waits and self.catalog is not None:
-                entry.error = Disagreement(*self.catalog.obstacle)
+            if entry.waits:
+                entry.error = self.catalog.obstacle
         self._report()
 
     def _problem_of_kind(self, resource: str) -> str | None:
         return self.entries[resource].problem if resource in self.entries else None
 
     def _policies_concerned(self) -> None:
-        if self.catalog is not None:
-            self.catalog.kinds_changed()
-            self._status_changed()
+        self.catalog.kinds_changed()
+        self._status_changed()
 
     # The kinds
 
@@ -164,11 +164,13 @@ class Kinds:
     def _show(self, name: str) -> None:
         """Have a kind synced as its CRD and its SyncPolicy are now; a kind that runs waits for no SyncPolicies."""
         text, obstacle = self.crds.get(name), None
-        if text is None and self.catalog is not None:
+        if text is None:
             text, obstacle = self.catalog.kind_without_crd(name)
         crd = json.loads(text or _NO_CRD)
-        policy = self._configured(crd) if text is not None and not is_terminating(crd) else None
-        waits = self.catalog is not None and not self.catalog.is_listed
+        policy = None
+        if text is not None and not is_terminating(crd):
+            policy = self.catalog.kind_policy(crd, self._robot, self._namespaces)
+        waits = not self.catalog.is_listed
         entry = self.entries.get(name)
         if policy is None:
             if entry is not None:
@@ -189,15 +191,12 @@ class Kinds:
         source = crd["metadata"]["annotations"].get(SPEC_SOURCE) or ("" if policy.problem else policy.upstream.value)
         entry = self.entries[name] = KindEntry(policy, generation, source=source, uid=uid)
         entry.waits, entry.obstacle = waits, obstacle
-        if self.catalog is not None:
-            entry.policy_names = self.catalog.names(name) or tuple(each.policy for each in policy.related)
+        entry.policy_names = self.catalog.names(name) or tuple(each.policy for each in policy.related)
         if entry.error is not None:
             self._context.recorder.record(entry.refusal(entry.error))
             self._context.holds.clear(name)
-        elif self.catalog is not None and waits:
-            entry.error = Disagreement(*self.catalog.obstacle)
-        elif obstacle is not None:
-            entry.error = Disagreement(*obstacle)
+        elif waits or obstacle is not None:
+            entry.error = self.catalog.obstacle if waits else obstacle
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
         if entry.task is None:
@@ -208,14 +207,8 @@ class Kinds:
 
     def _show_related(self, *policies: KindPolicy | None) -> None:
         """Show the kinds that are related to these, and those that these are related to (C5)."""
-        if self.catalog is not None:
-            for name in self.catalog.related_kinds([each for each in policies if each is not None]):
-                self._show(name)
-
-    def _configured(self, crd: Json) -> KindPolicy | None:
-        if self.catalog is not None:
-            return self.catalog.kind_policy(crd, self._robot, self._namespaces)
-        return read_policy(crd, self._robot, namespaces=self._namespaces)
+        for name in self.catalog.related_kinds([each for each in policies if each is not None]):
+            self._show(name)
 
     def _remove(self, name: str) -> None:
         """The kind stops; its copies stay as they are (S1.8)."""
@@ -287,8 +280,7 @@ class Kinds:
         """Nothing is written for the kind any more, even before its tasks have ended (S1.8)."""
         if entry.kind is not None:
             entry.kind.reconciler.stopped = True
-            if self.catalog is not None:
-                self.catalog.related_objects.detach(entry.kind)
+            self.catalog.related_objects.detach(entry.kind)
         entry.kind = None
 
     async def _load(self, policy: KindPolicy) -> Kind:
@@ -297,8 +289,7 @@ class Kinds:
         await reshape(loaded, policy, context.store)
         loaded = await reselect(policy, loaded, context)
         kind = Kind(policy, context=context, loaded=loaded)
-        if self.catalog is not None:
-            await self.catalog.related_objects.attach(kind)
+        await self.catalog.related_objects.attach(kind)
         self.stopped.runs(policy)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
@@ -361,27 +352,18 @@ class Kinds:
     def _report(self) -> None:
         if self._listed and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
             self.has_synced = True
-        if self._listed and (self.catalog is None or self.catalog.is_listed):
+        if self._listed and self.catalog.is_listed:  # it is known which kinds are not synced any more
             self.stopped.update(self.entries, self.crds)
-        if self._listed and self._context.store.get_meta("finalizers"):
-            self._remove_finalizers()
+            self.removals.update(self._may_be_synced)
         self._status_changed()
-
-    def _remove_finalizers(self) -> None:
-        """Have finalizers removed of kinds that are not synced any more, once it is known which are (C6.3)."""
-        if self.catalog is not None and not self.catalog.is_listed:
-            return
-        if self.removals is None:
-            self.removals = Removals(self._context, spawn=self._tasks.create_task, lock=self._locks.__getitem__)
-        self.removals.update(self._may_be_synced)
 
     def _may_be_synced(self, name: str) -> bool:
         """Whether a kind is synced, or will be once more is known of it."""
         entry = self.entries.get(name)
         if entry is None:  # a kind without a CRD whose policy has just been seen
-            return self.catalog is not None and name not in self.crds and bool(self.catalog.names(name))
+            return name not in self.crds and bool(self.catalog.names(name))
         if entry.obstacle is not None:
-            return entry.obstacle[0] != "kind-missing"
+            return entry.obstacle.state != "kind-missing"
         return not entry.policy.problem
 
     def _changed(self) -> None:

@@ -17,7 +17,7 @@ UNKNOWN = "waiting"
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Why a negotiation failed: the state of the kind for `status`, and the sentence."""
+    """Why a kind is not synced, such as that a negotiation failed: its state for `status`, and the sentence."""
 
     state: str
     message: str
