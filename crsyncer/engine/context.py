@@ -5,15 +5,19 @@ from dataclasses import dataclass, field, replace
 
 from crsyncer.agent_ports import EngineObserver, SecretStore, Store
 from crsyncer.core.content.mutation import Expressions
-from crsyncer.core.holds.hold_list import Holds
+from crsyncer.core.holds.hold_list import HeldGroup, Holds
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side
+from crsyncer.core.pair.actions import Hold
 from crsyncer.core.pair.other_agents import DuplicateAgents
 from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
 from crsyncer.engine.pairs.own_statuses import StatusPlace
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
+
+ISSUED = "holds-issued"
+"""The name under which the store keeps the number of holds so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,17 @@ class EngineContext:
     digest_key: Callable[[], bytes]
     status_place: StatusPlace
     finalizer_searches: FinalizerSearches = field(default_factory=FinalizerSearches)
+
+    def save_issued(self) -> None:
+        """A hold may be new: its id is never given to another one."""
+        if self.store.get_meta(ISSUED) != self.holds.issued:
+            self.store.put_meta(ISSUED, self.holds.issued)
+
+    def hold_kind(self, resource: str, hold: Hold, *, since: float, hold_id: str) -> HeldGroup:
+        """Hold back a kind, or its CRD, under the id ("": a new one) and since when it was held before a restart."""
+        group = self.holds.add_kind(resource, hold, now=since, hold_id=hold_id)
+        self.save_issued()
+        return group
 
     def storing(self, policy: KindPolicy) -> "EngineContext":
         """The same with the store for the objects of a kind: that of Secrets is in memory only (C5.6)."""

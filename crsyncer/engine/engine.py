@@ -15,11 +15,10 @@ from crsyncer.core.pair.object_calls import first_object
 from crsyncer.core.pair.other_agents import DuplicateAgents
 from crsyncer.core.reports.robot_report import report_place
 from crsyncer.core.requests.calls import Call
-from crsyncer.engine.context import EngineContext
+from crsyncer.engine.context import ISSUED, EngineContext
 from crsyncer.engine.kinds.account_check import AccountCheck
 from crsyncer.engine.kinds.kind_entry import probe_calls
 from crsyncer.engine.kinds.kinds import Kinds
-from crsyncer.engine.pairs.hold_driver import ISSUED
 from crsyncer.engine.pairs.own_statuses import StatusPlace
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Cluster

@@ -35,7 +35,6 @@ from crsyncer.core.reports.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection
 from crsyncer.core.watching.backoff import CONFLICT, RETRY, UNSERVED, Backoff
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.pairs.hold_driver import ISSUED
 from crsyncer.errors import ConfigError, Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 from crsyncer.runtime.listwatch import ListWatch, Phase
 from crsyncer.runtime.object_informer import ObjectInformer
@@ -352,17 +351,14 @@ class TravellingCrd:
 
     def _keep_hold(self) -> None:
         """Have the register of holds show whether the CRD is held; ids outlive the agent."""
-        holds, held = self._context.holds, self._memory.held
-        if not held:
-            holds.clear(self._resource, reason=HoldReason.API_HELD)
-        else:
+        found = None
+        if held := self._memory.held:
             hold_id, since = self._hold or ("", self._context.clock())
             hold = Hold(HoldReason.API_HELD, held, "" if self._memory.held_revision else _NO_CHOICE)
-            group = holds.add_kind(self._resource, hold, now=since, hold_id=hold_id)
-            if self._context.store.get_meta(ISSUED) != holds.issued:
-                self._context.store.put_meta(ISSUED, holds.issued)
-            hold_id, since = group.id, group.since
-        found = (hold_id, since) if held else None
+            group = self._context.hold_kind(self._resource, hold, since=since, hold_id=hold_id)
+            found = (group.id, group.since)
+        else:
+            self._context.holds.clear(self._resource, reason=HoldReason.API_HELD)
         if found != self._hold:
             self._hold = found
             self._save()

@@ -13,7 +13,6 @@ from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.actions import Hold, HoldReason
 from crsyncer.core.requests.calls import PARTIAL_LIST, Call
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.pairs.hold_driver import ISSUED
 from crsyncer.errors import Conflict, SyncError, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.list_objects import objects
@@ -143,11 +142,9 @@ class StoppedKinds:
 
     def _hold(self, name: str, kind: SyncedKind) -> str:
         """Show the hold of a missing CRD; its id."""
-        holds, hold = self._context.holds, Hold(HoldReason.KIND_MISSING, _GONE, HINT)
-        group = holds.add_kind(name, hold, now=kind.since, hold_id=kind.hold_id)
+        hold = Hold(HoldReason.KIND_MISSING, _GONE, HINT)
+        group = self._context.hold_kind(name, hold, since=kind.since, hold_id=kind.hold_id)
         group.keys |= self._copies.get(name, frozenset())
-        if self._context.store.get_meta(ISSUED) != holds.issued:
-            self._context.store.put_meta(ISSUED, holds.issued)
         group.hint = HINT.format(id=group.id)
         return group.id
 

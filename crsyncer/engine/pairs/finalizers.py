@@ -53,7 +53,6 @@ class Finalizers:
         self._creating = creating
         self._refused_for = refused_for
         self._related_remain = related_remain
-        remember(policy.resource, context.store)
 
     def consider(self, key: Key) -> FinalizerAction | None:
         """What has to be done now; the row that says so is in the outbox."""
@@ -213,6 +212,7 @@ class Finalizers:
         if former is not None and former.upstream_uid == uid and not former.removed:
             return former
         late = former is not None and former.overdue
+        remember(self._policy.resource, self._context.store)
         side, place = self._policy.upstream.value, place_of(self._policy, self._policy.upstream)
         return FinalizerRow(uid, self._policy.finalizer, side, overdue=late, place=place)
 

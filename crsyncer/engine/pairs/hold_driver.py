@@ -29,9 +29,6 @@ log = logging.getLogger(__name__)
 
 _PROBE_SECONDS = 20.0
 
-ISSUED = "holds-issued"
-"""The name under which the store keeps the number of holds so far."""
-
 
 def kind_wide_name(resource: str) -> str:
     """Under which name the store keeps what holds every deletion of a kind."""
@@ -224,12 +221,11 @@ class HoldDriver:
 
     def _record(self) -> None:
         """Put all that has changed into the store, the notes into the log, and report the facts."""
-        machine, issued = self.machine, self._context.holds.issued
+        machine = self.machine
         for key, tombstone in self.holds.changed.items():
             self._cache.add_tombstone(key, tombstone)
         self.holds.changed.clear()
-        if self._store.get_meta(ISSUED) != issued:
-            self._store.put_meta(ISSUED, issued)
+        self._context.save_issued()
         kind_wide, crd, mass = self._recorded
         self._recorded = dict(self.holds.kind_wide), machine.crd, machine.mass_deletion
         if kind_wide != self.holds.kind_wide:

@@ -90,7 +90,14 @@ class Reconciler:
         self._hold_driver = hold_driver
         self._settled = settled
         self._unlisted = unlisted
-        self._finalizers: Finalizers | None = None
+        self._finalizers = Finalizers(
+            policy,
+            cache=cache,
+            context=context,
+            creating=self.creating,
+            refused_for=self.outcomes.refinalize_in,
+            related_remain=self._related_remain,
+        )
         self.related_first: RelatedCopies | None = None
         """What goes before the copies of primaries; None: nothing is related to them."""
         self._work = {
@@ -340,15 +347,6 @@ class Reconciler:
         finalized = upstream is not None and upstream.finalized
         if not (self.policy.blocking or finalized or key in self.cache.finalizers):
             return
-        if self._finalizers is None:
-            self._finalizers = Finalizers(
-                self.policy,
-                cache=self.cache,
-                context=self._context,
-                creating=self.creating,
-                refused_for=self.outcomes.refinalize_in,
-                related_remain=self._related_remain,
-            )
         job = Job(self.policy.resource, FINALIZER, key)
         wait = self._finalizers.wait(key)
         if wait is not None and self._upstream.up.is_set():  # else `enqueue` does so when the connection is back
@@ -362,7 +360,7 @@ class Reconciler:
         return self.related_first is not None and self.related_first.remain(key)
 
     async def _finalizer(self, job: Job[Key]) -> str | None:
-        if self._finalizers is None or not await self._finalizers.act(job.key):
+        if not await self._finalizers.act(job.key):
             self.consider_finalizer(job.key)  # a grace period may go on
             return None
         return FINALIZER

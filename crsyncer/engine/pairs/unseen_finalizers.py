@@ -80,6 +80,8 @@ def hand_over(policy: KindPolicy, rows: dict[Key, FinalizerRow], store: Store) -
             store.put_finalizer(former, key, replace(rows.pop(key), place=place))
         if rows.get(key) != row:
             store.put_finalizer(policy.resource, key, rows.get(key))
+    if rows:
+        remember(policy.resource, store)
 
 
 class Removals:
