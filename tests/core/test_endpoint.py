@@ -61,3 +61,9 @@ def test_C7_a_copy_is_of_the_kind_that_its_side_serves(upstream):
     assert {key: copy[key] for key in ("apiVersion", "kind")} == names[kind.downstream]
     assert objection(original, kind, upstream) == ""
     assert "not a" in objection(original, kind, upstream.other)
+
+
+def test_an_item_of_a_list_gets_the_kind_that_only_the_list_names():
+    item = {"kind": "Other"}
+    endpoint().complete(item)
+    assert item == {"apiVersion": "lab.example.com/v1", "kind": "Other"}

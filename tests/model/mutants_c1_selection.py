@@ -29,7 +29,7 @@ MUTANTS = (
            "if not all(map(wanted.is_in_the_same_places", "if False and not all(map(wanted.is_in_the_same_places",
            noticed_by="C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go"),
     Mutant("copies stay where the cloud had the kind before", reselection._leave_behind,
-           "if former is not None and not former.is_same(place)", "if False",
+           "if former is not None and former.resource != place.resource", "if False",
            noticed_by="C1_7_C7_copies_in_the_cloud_go_from_where_they_were"),
     Mutant("where the cloud had the kind before, other robots' copies are deleted", LeftBehind._find,
            "stamp.robot != self._policy.robot", "False",

@@ -103,6 +103,6 @@ MUTANTS = (
            "is_known=listed and not under_way", "is_known=listed",
            noticed_by="C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_edit"),
     Mutant("a place that an edit was to leave stays a former one though nobody has left it", LeftBehind.__init__,
-           "self._places.be_at(Place.of(self._policy.endpoint(self._policy.downstream)))", "pass",
+           "self._places.be_at(self._policy.endpoint(self._policy.downstream))", "pass",
            noticed_by="C1_7_an_edit_that_a_crash_cut_short_and_that_was_undone_deletes_no_copy"),
 )

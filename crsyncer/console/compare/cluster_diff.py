@@ -112,9 +112,7 @@ class _Pairs:
 
     def take(self, side: Side, raw: Json, namespace: str) -> None:
         """Take one object of a list. An object that the agent would not sync is ignored."""
-        endpoint = self.policy.endpoint(side)
-        raw.setdefault("apiVersion", endpoint.api_version)
-        raw.setdefault("kind", endpoint.kind)
+        self.policy.endpoint(side).complete(raw)
         if objection(raw, self.policy, side, namespace=namespace):
             return
         if side is self.policy.upstream and self._originals is not None and not self._originals.wants(raw):

@@ -71,12 +71,10 @@ async def _read_entry(
     if isinstance(agreed, Disagreement):
         raise SyncError(f"the objects of {entry.primary} that it goes with are not known: {agreed.message}")
     side = entry.related.origin
-    endpoint = agreed.endpoint(side)
     for namespace in agreed.places:
         collection = object_calls.collection(agreed, side, namespace)
         async for raw in objects(senders[side], collection):
-            raw.setdefault("apiVersion", endpoint.api_version)
-            raw.setdefault("kind", endpoint.kind)
+            agreed.endpoint(side).complete(raw)
             if not objection(raw, agreed, side, namespace=collection.namespace) and is_primary(raw, agreed, side):
                 _refer(entry, agreed, raw, found, namespaced=namespaced)
 

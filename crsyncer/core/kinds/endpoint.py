@@ -5,6 +5,9 @@ The sides differ by what the cloud serves (S1.5, S4.6), and by the projection of
 
 from dataclasses import dataclass, field
 
+from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import Collection
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -28,6 +31,15 @@ class Endpoint:
         # They are asked for with every object, so they are made once.
         object.__setattr__(self, "resource", f"{self.plural}.{self.group}" if self.group else self.plural)
         object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
+
+    def objects(self, namespace: str, selector: str = "") -> Collection:
+        """The objects in a namespace, as this side calls it, or ("") in all."""
+        return Collection(self.group, self.version, self.plural, namespace if self.namespaced else "", selector)
+
+    def complete(self, item: Json) -> None:
+        """Name the kind of an object in a list, which names it only on the list itself."""
+        item.setdefault("apiVersion", self.api_version)
+        item.setdefault("kind", self.kind)
 
     @property
     def scope(self) -> str:

@@ -18,16 +18,11 @@ from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call
 def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
     """A kind's objects on a side that are synced, in one of upstream's namespaces or ("") in all."""
     theirs = policy.key_on(side, Key(namespace, "")).namespace
-    return _objects(policy.endpoint(side), theirs, policy.selector_on(side))
-
-
-def _objects(endpoint: Endpoint, namespace: str, selector: str = "") -> Collection:
-    """A kind's objects in a namespace, as the side that is asked calls it."""
-    return Collection(endpoint.group, endpoint.version, endpoint.plural, namespace, selector)
+    return policy.endpoint(side).objects(theirs, policy.selector_on(side))
 
 
 def _item(endpoint: Endpoint, name: Key) -> str:
-    return f"{_objects(endpoint, name.namespace).path}/{name.name}"
+    return f"{endpoint.objects(name.namespace).path}/{name.name}"
 
 
 def _status_path(endpoint: Endpoint, name: Key) -> str:
@@ -73,7 +68,7 @@ def get(policy: KindPolicy, copy: Key) -> Call:
 
 def create(policy: KindPolicy, copy: Key, body: Json) -> Call:
     """Create a copy."""
-    place = _objects(policy.endpoint(policy.downstream), copy.namespace)
+    place = policy.endpoint(policy.downstream).objects(copy.namespace)
     return Call("create", "POST", place.path, body=body, sensitive=policy.sensitive)
 
 

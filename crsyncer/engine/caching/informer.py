@@ -117,10 +117,8 @@ class Informer:
 
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
         """The key of an object that may be touched; None, and it is reported, for one that we did not ask for."""
-        if event_type is None:  # items of a list name their kind only on the list itself
-            endpoint = self._policy.endpoint(self.side)
-            raw.setdefault("apiVersion", endpoint.api_version)
-            raw.setdefault("kind", endpoint.kind)
+        if event_type is None:
+            self._policy.endpoint(self.side).complete(raw)
         asked, gone = self.state.collection.namespace, event_type is EventType.DELETED
         reason = objection(raw, self._policy, self.side, namespace=asked, leaving=gone)
         if reason:

@@ -13,8 +13,6 @@ from typing import Any
 
 from crsyncer.core.content.object_content import key_of, stamp_of
 from crsyncer.core.holds.agent_list_reason import AgentListReason
-from crsyncer.core.kinds.endpoint import Endpoint
-from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.naming import original_in
 from crsyncer.core.model import Freshness, Gap, Json, Key, Observation
 from crsyncer.core.pair import object_calls
@@ -27,7 +25,7 @@ from crsyncer.core.requests.answers import is_still_there
 from crsyncer.core.requests.calls import Collection
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces, Place
+from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.errors import Never, NotAllowed, NotServed, SyncError
@@ -62,7 +60,7 @@ class LeftBehind:
         self._counted = counted
         self._connection = context.connections[self._policy.downstream]
         self._places = FormerPlaces(self._policy.resource, context.store)
-        self._places.be_at(Place.of(self._policy.endpoint(self._policy.downstream)))
+        self._places.be_at(self._policy.endpoint(self._policy.downstream))
         self._cache.elsewhere = {copy.original for each in self._places.places for copy in each.copies.values()}
         self._cache.uncounted = self._is_uncounted
         self._terminating: set[str] = set()
@@ -180,8 +178,7 @@ class LeftBehind:
 
     def _seen(self, raw: Json, namespace: str) -> None:
         policy, side = self._policy, self._policy.downstream
-        endpoint = policy.endpoint(side)
-        raw = {"apiVersion": endpoint.api_version, "kind": endpoint.kind, **raw}
+        policy.endpoint(side).complete(raw)
         if objection(raw, policy, side, namespace=namespace, leaving=True):
             return
         key = self._cache.key_of(side, raw)
@@ -198,7 +195,7 @@ class LeftBehind:
         """Find which copies are where they were, by their originals; they are only this robot's (S5.3)."""
         found: dict[str, FormerCopy] = {}
         shown: dict[Key, Json] = {}
-        there = self._policy_of(former.place)
+        there = replace(self._policy, in_cloud=former.place)
         endpoint = there.endpoint(self._policy.downstream)
         namespaces = self._policy.namespaces.on(self._policy.downstream) if former.place.namespaced else ()
         try:
@@ -222,10 +219,7 @@ class LeftBehind:
         except (NotAllowed, Never) as error:
             log.info("%s: what the store knows of copies counts (C1.7): %s", self._policy.resource, error)
             return {}
-        if found:
-            self._places.found(former, found)
-        else:
-            self._places.empty(former)
+        self._places.found(former, found)
         return shown
 
     def _read(self, there: Mapping[Key, Json]) -> None:
@@ -248,7 +242,7 @@ class LeftBehind:
         policy = self._policy
         for former in list(self._places.places):
             place = former.place
-            there = self._policy_of(place)
+            there = replace(policy, in_cloud=place)
             left = dict(former.copies)
             for uid, copy in [each for each in left.items() if each[0] not in self._terminating]:
                 if self._reconciler.stopped or self._holds.held_every() is not None:
@@ -265,15 +259,7 @@ class LeftBehind:
                 text = f"it was a {place.plural}, which the projection does not name any more"
                 fact = Fact(policy.downstream, policy.resource, copy.original, Action.DELETED, "C1.7", text)
                 self._context.recorder.record(fact)
-            if left:
-                self._places.found(former, left)
-            else:
-                self._places.empty(former)
-
-    def _policy_of(self, place: Place) -> KindPolicy:
-        """The policy of the kind as if its copies were in a former place."""
-        endpoint = Endpoint(place.group, place.plural, "", place.namespaced, place.version)
-        return replace(self._policy, in_cloud=endpoint)
+            self._places.found(former, left)
 
     @property
     def _marks(self) -> str:

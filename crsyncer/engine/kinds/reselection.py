@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
+from crsyncer.core.kinds.endpoint import Endpoint
 from crsyncer.core.kinds.fingerprint import Fingerprint
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Loaded, Record, Side, View
@@ -11,7 +12,7 @@ from crsyncer.core.pair.actions import HoldReason
 from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.pair.project import view_of
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlaces, Place
+from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlaces, place_in_store, place_to_store
 from crsyncer.engine.pairs.hold_driver import crd_name, kind_wide_name
 from crsyncer.engine.pairs.unseen_finalizers import hand_over
 
@@ -39,9 +40,9 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
             _forget_missing_kind(policy, context)
         leaves = any(map(wanted.leaves_copies_behind, formers)) or _has_left_behind(policy, loaded)
         if leaves and not policy.related:
-            _leave_behind(policy, loaded, context, former=None if place is None else Place(*place))
+            _leave_behind(policy, loaded, context, former=None if place is None else place_in_store(place))
         loaded = await _kept(policy, loaded, formers, context)
-    now = [wanted.text, list(Place.of(policy.endpoint(policy.downstream)).values)]
+    now = [wanted.text, place_to_store(policy.endpoint(policy.downstream))]
     if stored != now:
         store.put_meta(name, now)
     return loaded
@@ -59,15 +60,15 @@ def _forget_missing_kind(policy: KindPolicy, context: EngineContext) -> None:
         context.holds.clear(policy.resource, reason=reason)
 
 
-def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *, former: Place | None) -> None:
+def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *, former: Endpoint | None) -> None:
     """Hold every deletion until it is known how many copies the edit leaves behind, if there may be any."""
     store, name, side = context.store, kind_wide_name(policy.resource), policy.downstream
-    places, place = FormerPlaces(policy.resource, store), Place.of(policy.endpoint(side))
+    places, place = FormerPlaces(policy.resource, store), policy.endpoint(side)
     copies = {key: view for key, view in loaded.views[side].items() if _is_ours(view, policy)}
     kind_wide = store.get_meta(name) or {}
     held = HoldReason.SELECTION_CHANGED in kind_wide
     listed = any(each is side and cursor.is_finished for (each, _), cursor in loaded.cursors.items())
-    if former is not None and not former.is_same(place):
+    if former is not None and former.resource != place.resource:
         known = {view.uid: FormerCopy(_name(policy, key, view, former), key) for key, view in copies.items()}
         under_way = any(record.called is not None for record in loaded.records.values())
         places.leave(former, known, to=place, held=held, is_known=listed and not under_way)
@@ -80,7 +81,7 @@ def _has_left_behind(policy: KindPolicy, loaded: Loaded) -> bool:
     return any(view.unselected and _is_ours(view, policy) for view in loaded.views[policy.downstream].values())
 
 
-def _name(policy: KindPolicy, key: Key, copy: View, place: Place) -> Key:
+def _name(policy: KindPolicy, key: Key, copy: View, place: Endpoint) -> Key:
     """What a copy is called where it is."""
     if copy.called is not None:
         return copy.called
