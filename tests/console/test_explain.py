@@ -6,7 +6,7 @@ import pytest
 
 from crsyncer.cli.explain import render
 from crsyncer.console.explained.explanation import ObjectFacts, explain, stored_policy
-from crsyncer.console.screens.report import pending_status, rejected_content
+from crsyncer.console.screens.report import pending_status, rejected_row
 from crsyncer.core.content.shape import MutationFailed, Shape
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import Namespaces, same_names
@@ -64,7 +64,7 @@ def waiting(*, next_try: float | None = None, **changes) -> dict:
 
 
 def rejected(message: str) -> dict:
-    return rejected_content(message, ROBOT, next_try=NOW + 60)
+    return rejected_row("content", message, ROBOT, next_try=NOW + 60)
 
 
 def labelled(**changes) -> ObjectFacts:

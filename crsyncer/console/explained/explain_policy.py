@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Json, Record, Side, View
+from crsyncer.core.model import Json, Key, Record, Side, View
+from crsyncer.core.reports.text import some
 
 ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
 """A side, as a sentence has it."""
-_MOST_NAMES = 5
 
 Step = tuple[str, bool | None, str]
 """A rule, whether it is fulfilled (None: not yet), and the sentence."""
@@ -104,6 +104,4 @@ def primary_steps(policy: KindPolicy, primaries: Sequence[Json] | None) -> Itera
 
 
 def _names(rows: Sequence[Json]) -> str:
-    names = [f"{each['namespace']}/{each['name']}".lstrip("/") for each in rows]
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    return some([str(Key(each["namespace"], each["name"])) for each in rows])

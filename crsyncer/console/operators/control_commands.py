@@ -15,8 +15,7 @@ from crsyncer.console.screens.report import (
     object_fields,
     pending_finalizer,
     pending_status,
-    rejected_content,
-    rejected_finalizer,
+    rejected_row,
 )
 from crsyncer.console.screens.stopped import notes
 from crsyncer.core.content.object_content import digest
@@ -192,10 +191,10 @@ class ControlCommands:
         if row is not None:
             yield pending_status(row, policy.upstream, next_try=self._next_try(kind, STATUS, key))
         if refusal := kind.reconciler.outcomes.rejected.get(key):
-            yield rejected_content(refusal.message, policy.downstream, next_try=self._next_try(kind, CONTENT, key))
+            yield rejected_row(CONTENT, refusal.message, policy.downstream, next_try=self._next_try(kind, CONTENT, key))
         next_try = self._next_try(kind, FINALIZER, key)
         if refusal := kind.reconciler.outcomes.unfinalized.get(key):
-            yield rejected_finalizer(refusal.message, policy.upstream, next_try=next_try)
+            yield rejected_row(FINALIZER, refusal.message, policy.upstream, next_try=next_try)
         finalizer = kind.cache.finalizers.get(key)
         if finalizer is not None and finalizer.since:
             yield pending_finalizer(finalizer, next_try=next_try)

@@ -97,35 +97,18 @@ def event_row(event: Event) -> Json:
 
 def pending_status(row: Pending, to: Side | None, *, next_try: float | None = None) -> Json:
     """A status that waits for the side `to` (None: not known). `next_try` is Unix time."""
-    return {
-        "what": "status",
-        "to": to and to.value,
-        "since": rfc3339(row.since),
-        "attempts": row.attempts,
-        "error": row.error or None,
-        "dead": row.dead,
-        "nextTry": rfc3339(next_try),
-    }
-
-
-def rejected_content(message: str, to: Side, *, next_try: float | None) -> Json:
-    """A copy that the side `to` rejects. `next_try` is Unix time."""
-    return {
-        "what": "content",
-        "to": to.value,
-        "since": None,
-        "attempts": None,
-        "error": message,
-        "dead": True,
-        "nextTry": rfc3339(next_try),
-    }
+    return _waiting("status", row, to and to.value, next_try) | {"dead": row.dead}
 
 
 def pending_finalizer(row: FinalizerRow, *, next_try: float | None = None) -> Json:
     """A finalizer of ours that has to be removed. `next_try` is Unix time."""
+    return _waiting("finalizer", row, row.side, next_try)
+
+
+def _waiting(what: str, row: Pending | FinalizerRow, to: str | None, next_try: float | None) -> Json:
     return {
-        "what": "finalizer",
-        "to": row.side,
+        "what": what,
+        "to": to,
         "since": rfc3339(row.since),
         "attempts": row.attempts,
         "error": row.error or None,
@@ -134,9 +117,13 @@ def pending_finalizer(row: FinalizerRow, *, next_try: float | None = None) -> Js
     }
 
 
-def rejected_finalizer(message: str, to: Side, *, next_try: float | None) -> Json:
-    """A finalizer of ours that the side `to` rejects, so that there is no copy (C6.2). `next_try` is Unix time."""
-    return rejected_content(message, to, next_try=next_try) | {"what": "finalizer"}
+def rejected_row(what: str, message: str, to: Side, *, next_try: float | None) -> Json:
+    """The content of a copy that the side `to` rejects, or a finalizer of ours, so that there is no copy (C6.2).
+
+    `next_try` is Unix time.
+    """
+    row: Json = {"what": what, "to": to.value, "since": None, "attempts": None, "error": message, "dead": True}
+    return row | {"nextTry": rfc3339(next_try)}
 
 
 def outbox_row(waiting: Iterable[Pending], now: float, *, rejected: int = 0) -> Json:

@@ -10,16 +10,7 @@ from crsyncer.console.screens.reasons import MAX_CLOCK_SKEW_SECONDS, kind_hint, 
 from crsyncer.console.screens.report import EXIT_CODES, STOPPED
 from crsyncer.core.accounts.access import Need, told
 from crsyncer.core.accounts.confined_account import confined_hint
-from crsyncer.core.content.annotations import (
-    DRIFT,
-    FILTER,
-    OBSERVED_GENERATION,
-    ORPHANS,
-    OURS,
-    SPEC_SOURCE,
-    SUBTREE,
-    SYNCER,
-)
+from crsyncer.core.content.annotations import OURS, SETTINGS, SPEC_SOURCE, SYNCER
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import problem_of, related_problem
 from crsyncer.core.model import Json, Side
@@ -34,7 +25,6 @@ LITTLE, TOO_LITTLE = 128 << 20, 16 << 20
 NETWORK_DISKS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"})
 """File systems without the shared memory that SQLite's write-ahead log needs (sqlite.org/wal.html)."""
 MEMORY_DISKS = frozenset({"tmpfs", "ramfs"})
-_ANNOTATIONS = (SPEC_SOURCE, FILTER, SUBTREE, OBSERVED_GENERATION, DRIFT, ORPHANS)
 
 
 class Mark(StrEnum):
@@ -135,18 +125,18 @@ def judge_policies(configuration: Configuration, robot: str) -> Iterator[Check]:
 def _judge_crd(crd: Json, kinds: Mapping[str, KindPolicy], configuration: Configuration) -> Iterator[Check]:
     annotations, name = crd["metadata"].get("annotations") or {}, crd["metadata"]["name"]
     check = partial(Check, "annotations", side=Side.ROBOT, resource=name)
-    unknown = sorted(key for key in annotations if key.startswith((SYNCER, OURS)) and key not in _ANNOTATIONS)
+    unknown = sorted(key for key in annotations if key.startswith((SYNCER, OURS)) and key not in SETTINGS)
     policy = kinds.get(name)
     if policy is not None and policy.problem:
         names = [each.name for each in configuration.policies_for(name)] or [each.policy for each in policy.related]
         yield check(Mark.FAIL, policy.problem, kind_hint("misconfigured", next(iter(names), None)))
     elif policy is not None:
         yield check(Mark.OK, _asked(policy))
-    elif unknown or any(key in annotations for key in _ANNOTATIONS):
+    elif unknown or any(key in annotations for key in SETTINGS):
         yield check(Mark.WARN, f"not synced: the annotation {SPEC_SOURCE} is missing", f"add {SPEC_SOURCE}")
     if unknown:
         message = f"unknown and ignored: {', '.join(unknown)}"
-        yield check(Mark.WARN, message, f"correct the name; known are {', '.join(_ANNOTATIONS)}")
+        yield check(Mark.WARN, message, f"correct the name; known are {', '.join(SETTINGS)}")
 
 
 def _asked(policy: KindPolicy) -> str:

@@ -21,7 +21,7 @@ from crsyncer.core.model import Gap, Json, Key, Observation, Record, Side, View
 from crsyncer.core.pair.actions import Create, Delete, Hold, Update, Why
 from crsyncer.core.pair.decide import decide
 from crsyncer.core.pair.project import view_of
-from crsyncer.core.reports.text import count
+from crsyncer.core.reports.text import count, some
 
 HOME = "default"
 """The only namespace that the Go cr-syncer syncs."""
@@ -287,6 +287,4 @@ def judge_cost(compared: Mapping[str, tuple[Pairs, Forecast]]) -> Check:
 
 
 def _some(keys: Sequence[Key]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    return ", ".join(map(str, keys[:_SHOWN])) + more
+    return some([*map(str, keys)], _SHOWN)

@@ -4,6 +4,7 @@ Digests are of meaning, not of text: key order and number spelling do not count 
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from crsyncer.core.content.object_content import (
     NAMESPACE,
     PROPAGATIONS,
     TOO_LARGE,
+    Known,
     content_of,
     digest,
     has_sound_texts,
@@ -29,13 +31,15 @@ from crsyncer.core.content.replica_mark import read_replica_mark
 from crsyncer.core.content.shape import AS_RECEIVED, MutationFailed
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
-from crsyncer.core.pair.known import Views, known_of
 from crsyncer.core.reports.text import unix
 
 _LEVELS = 10_000
 """API servers take no JSON that is nested more deeply."""
 _FAILURE_CHARACTERS = 500
 """Of the reason why a step fails: it is kept in memory, and expressions quote what they find."""
+
+Views = Mapping[Side, Mapping[Key, View]]
+"""What is known of the objects of a kind, by side."""
 
 
 def objection(raw: Json, policy: KindPolicy, side: Side, *, namespace: str = "", leaving: bool = False) -> str:
@@ -104,7 +108,7 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
     own = key_of(raw)
     unnamed = policy.key_of(side, own) or own
     key = key or unnamed
-    known = {} if views is None else known_of(key, policy, views)
+    known = {} if views is None else _known_texts(key, policy, views)
     stamp = stamp_of(raw, known) if side is policy.downstream else None
     if policy.shape.keep_local and stamp is not None and stamp.digest and _has_lost_desired(raw, policy):
         stamp = replace(stamp, digest="")
@@ -134,6 +138,16 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
         replica=read_replica_mark(raw, policy.robot) if side is policy.upstream and policy.takes_replicas else None,
         shared=side is policy.upstream and is_shared(raw, policy),
     )
+
+
+def _known_texts(key: Key, policy: KindPolicy, views: Views) -> Known:
+    """The texts and the stamp that the views of a pair have: most are the same on both sides (S6.6)."""
+    known: Known = {policy.robot: policy.robot}
+    for view in (views[side].get(key) for side in views):
+        if view is not None:
+            for each in (view.uid, view.content, view.status, view.stamp):
+                known[each] = each
+    return known
 
 
 def is_shared(upstream: Json, policy: KindPolicy) -> bool:
