@@ -24,6 +24,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.pairs.own_statuses import OwnStatuses, is_refusal
 from crsyncer.engine.pairs.status_writer import StatusWriter
 from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, Unsure
+from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 
 _SUSPECT_SECONDS = 60.0
@@ -167,16 +168,13 @@ class Outbox:
             self._cache.remember(key, replace(record, generations=observed))
         value = self._value(key, row)
         wire = row.digest if value is row.value else _wire(value)
-        match self._delivery(key, row, wire):
+        match delivery := self._delivery(key, row, wire):
             case Delivery.KEEP:
                 return False
             case Delivery.ACKNOWLEDGE:
                 returned = self.is_shared(key, row.upstream_uid)
                 self._acknowledge(key, row, wire=wire, resource_version="", returned=returned)
                 return False
-            case Delivery.RETURN:
-                await self._return(key, row, value, wire=wire, tries=failures + 1)
-                return True
             case Delivery.NO_OBJECT | Delivery.OVERTAKEN as reason:
                 side, resource = self._policy.upstream, self._policy.resource
                 self._recorder.record(Fact(side, resource, key, Action.GIVEN_UP, "S4.1", reason))
@@ -184,21 +182,31 @@ class Outbox:
                 return False
             case Delivery.NO_PLACE as reason:
                 raise Never(reason)
-            case Delivery.SEND:
-                upstream = self._cache.views[self._policy.upstream][key]
+        upstream, reply = self._cache.views[self._policy.upstream][key], None
         self._sending[key] = wire
         try:
-            reply = await self._writer.write(key, upstream, value, exact=self.proof(key) is Proof.MISSING)
+            if delivery is Delivery.RETURN:
+                await self._own.write(key, upstream.uid, value, status=wire)
+            else:
+                reply = await self._writer.write(key, upstream, value, exact=self.proof(key) is Proof.MISSING)
         except Conflict as error:
-            self._suspect()
-            listed = upstream.resource_version != DISTRUSTED  # until then another version is no surprise
-            unchanged = listed and self._cache.views[self._policy.upstream].get(key) == upstream
+            unchanged = True
+            if delivery is Delivery.SEND:
+                self._suspect()
+                listed = upstream.resource_version != DISTRUSTED  # until then another version is no surprise
+                unchanged = listed and self._cache.views[self._policy.upstream].get(key) == upstream
             raise lasting(error, tries=failures + 1, unchanged=unchanged) from None
         except Unsure:
             self._note_unanswered(key, upstream.uid, wire)
             raise
         finally:
             del self._sending[key]
+        version = "" if reply is None else await self._written(key, upstream, reply, value)
+        self._acknowledge(key, row, wire=wire, resource_version=version, returned=reply is None)
+        return True
+
+    async def _written(self, key: Key, upstream: View, reply: Reply, value: Any) -> str:
+        """Upstream's object has the status; its version. Raises SyncError."""
         metadata = shown(reply.body, upstream.uid)
         version = str(metadata.get("resourceVersion") or "")
         if version == upstream.resource_version:
@@ -206,22 +214,7 @@ class Outbox:
         await self._cache.status_written(key, metadata=metadata, value=value)
         if self.is_shared(key, upstream.uid):
             raise Conflict("upstream's object was marked as shared meanwhile")
-        self._acknowledge(key, row, wire=wire, resource_version=version, returned=False)
-        return True
-
-    async def _return(self, key: Key, row: Pending, value: Any, *, wire: str, tries: int) -> None:
-        """Have the robot's own object show the row's value (F10.3). Raises SyncError, and then the row stays."""
-        self._sending[key] = wire
-        try:
-            await self._own.write(key, row.upstream_uid, value, status=wire)
-        except Conflict as error:
-            raise lasting(error, tries=tries, unchanged=True) from None
-        except Unsure:
-            self._note_unanswered(key, row.upstream_uid, wire)
-            raise
-        finally:
-            del self._sending[key]
-        self._acknowledge(key, row, wire=wire, resource_version="", returned=True)
+        return version
 
     def _note_unanswered(self, key: Key, upstream_uid: str, wire: str) -> None:
         """Upstream may have received this value: if it shows it, nobody else has written a newer status (S4.1)."""
