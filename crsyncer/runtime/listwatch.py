@@ -19,12 +19,9 @@ from crsyncer.core.watching.progress import Progress
 from crsyncer.core.watching.restore_detection import Checkpoint, History, Replay
 from crsyncer.core.watching.watch import (
     Bookmark,
-    Denied,
     Emit,
     EmptyWatches,
     ListReason,
-    Lost,
-    Missing,
     Relist,
     Rewatch,
     WatchStep,
@@ -33,7 +30,7 @@ from crsyncer.core.watching.watch import (
     read_answer,
     read_line,
 )
-from crsyncer.errors import NotAllowed, NotServed, Unsure
+from crsyncer.errors import NotAllowed, NotServed, SyncError, Unsure
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.paged_list import Listing, PagedList
 from crsyncer.runtime.resume_check import ResumeCheck
@@ -47,6 +44,7 @@ _SPREAD_SECONDS = 5.0
 _STEADY_SECONDS = 1.0
 """A watch that was open for so long has worked, also without an event."""
 _LEARN_SECONDS = 5.0
+_REFUSALS = (NotServed, NotAllowed)
 _INCONSISTENT = Backoff(15.0, 3600.0)
 """The wait before the next list, by digest, after a list that proves no absence: the watch has caught up by then."""
 
@@ -132,7 +130,7 @@ class ListWatch:
                 await self.connection.up.wait()
                 step = await self._next_step()
                 await self._carry_out(step, refused=refused)
-                refused = isinstance(step, Missing | Denied)
+                refused = isinstance(step, _REFUSALS)
 
     def checkpoint(self) -> Checkpoint | None:
         """The newest object that was seen before the watch ended."""
@@ -149,7 +147,7 @@ class ListWatch:
         self._opened_at = math.inf
         step = await self._until_down()
         in_time = isinstance(step, Rewatch) and not self._cut_short
-        if not in_time and not isinstance(step, Missing | Denied):  # these are answers of the server that was known
+        if not in_time and not isinstance(step, _REFUSALS):  # these are answers of the server that was known
             self.connection.history.doubt()
         self.open_watch = None
         if asyncio.get_running_loop().time() - self._opened_at >= _STEADY_SECONDS:
@@ -159,8 +157,11 @@ class ListWatch:
             self._may_be_restored = True
         if self._checkpoint is None and (self._may_be_restored or self._cut_short):
             self._checkpoint = self.state.checkpoint()  # now: later objects may be of another history
-        if isinstance(step, Lost | Missing | Denied):
-            self._answer_callers(step)
+        if isinstance(step, NotServed):
+            step = NotServed(f"the {self.connection.name} does not serve {self._path}")
+        if isinstance(step, SyncError):
+            refused = isinstance(step, _REFUSALS)
+            self._answer_callers(step if refused else Unsure(f"the {self.connection.name} did not answer"))
         return step
 
     async def _until_down(self) -> WatchStep:
@@ -168,22 +169,17 @@ class ListWatch:
         try:
             step = await first_of(self.connection.while_up(self._round()), self._interrupt)
         except Unsure as error:
-            return Lost(str(error))
+            return error
         return Relist(self._reason) if isinstance(step, asyncio.Event) else step
 
-    def _answer_callers(self, step: WatchStep | None) -> None:
+    def _answer_callers(self, error: SyncError | None) -> None:
         """Answer the callers of `fresh_list`. None: the list was delivered; else the reason why it was not."""
         waiting, self._callers = self._callers, []
         for done in (each for each in waiting if not each.done()):
-            match step:
-                case None:
-                    done.set_result(None)
-                case Missing():
-                    done.set_exception(NotServed(f"the {self.connection.name} does not serve {self._path}"))
-                case Denied(status=status, message=message):
-                    done.set_exception(NotAllowed(message, status=status))
-                case _:
-                    done.set_exception(Unsure(f"the {self.connection.name} did not answer"))
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
 
     async def _carry_out(self, step: WatchStep, *, refused: bool) -> None:
         """Do what the step asks for. `refused`: the step before was a refusal, and the pause for that is over."""
@@ -203,23 +199,23 @@ class ListWatch:
                 self._interrupt.clear()
             case Rewatch(pause=pause):
                 await self.connection.waits.sleep(spread(pause, chance()))
-            case Lost(reason=reason):
-                log.info("%s: watch of %s lost: %s", self.connection.name, self._path, reason)
-                self._set(Phase.WAITING, reason)
-                self.connection.probe_soon(reason)
-                if not self.connection.down.is_set():  # else `run` waits until it is up
-                    await self._back_off(self._failures > 0)
-            case Missing():
-                self._set(Phase.MISSING, f"the {self.connection.name} does not serve {self._path}")
+            case NotServed():
+                self._set(Phase.MISSING, str(step))
                 await self._back_off(True, UNSERVED)
-            case Denied(status=401, message=message):
-                self._set(Phase.WAITING, message)
-                self.connection.probe_soon(message)
+            case NotAllowed(status=401):
+                self._set(Phase.WAITING, str(step))
+                self.connection.probe_soon(str(step))
                 await self._back_off(True)
-            case Denied(message=message):
-                self._set(Phase.FORBIDDEN, message)
+            case NotAllowed():
+                self._set(Phase.FORBIDDEN, str(step))
                 self.connection.cluster.refresh_credentials()
                 await self._back_off(True, UNSERVED)
+            case SyncError():
+                log.info("%s: watch of %s lost: %s", self.connection.name, self._path, step)
+                self._set(Phase.WAITING, str(step))
+                self.connection.probe_soon(str(step))
+                if not self.connection.down.is_set():  # else `run` waits until it is up
+                    await self._back_off(self._failures > 0)
 
     async def _round(self) -> WatchStep:
         # The callers of `fresh_list` keep waiting where the server only asked for a pause.
@@ -248,7 +244,7 @@ class ListWatch:
         step = await self._watch(version, resumed=resumed)
         if isinstance(step, Relist) and not resumed and self.state.cursor() == version:
             self._just_listed = False  # expired at once: perhaps another server answers now (S8.3)
-            return Lost("the resourceVersion of the list that was just taken has expired")
+            return Unsure("the resourceVersion of the list that was just taken has expired")
         return step
 
     async def _resume_obstacle(self) -> WatchStep | None:

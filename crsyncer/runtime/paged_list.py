@@ -27,7 +27,7 @@ from crsyncer.core.requests import calls
 from crsyncer.core.requests.answers import is_inconclusive
 from crsyncer.core.watching.backoff import RETRY, capped, spread
 from crsyncer.core.watching.pages import PageLimit
-from crsyncer.core.watching.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
+from crsyncer.core.watching.watch import WatchStep, listed_at, newer, read_answer, version_of
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
@@ -151,7 +151,7 @@ class PagedList:
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             version = listed_at(reply.body)
             if not version:
-                return Lost("a list was asked for, and the answer is none")
+                return Unsure("a list was asked for, and the answer is none")
             begun = begun or version
             self._state.page_arrives(version)
             whole = reply.body.get("kind") != calls.PARTIAL_LIST_KIND

@@ -16,7 +16,7 @@ import contextlib
 from crsyncer.core.requests import calls
 from crsyncer.core.requests.calls import Collection
 from crsyncer.core.watching.restore_detection import Checkpoint, History, Replay, not_replayed, read_replay
-from crsyncer.core.watching.watch import ListReason, Lost, Relist, WatchStep, read_answer
+from crsyncer.core.watching.watch import ListReason, Relist, WatchStep, read_answer
 from crsyncer.errors import Unsure
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.known_history import Member
@@ -97,7 +97,7 @@ class ResumeCheck:
         newest = history.newest() if seconds != 0.0 else None
         asked = [] if newest is None or newest[1] == own else [(*newest, seconds)]
         for collection, checkpoint, limit in (*asked, (self._collection, own, None)):
-            answer: Replay | WatchStep = Lost("no answer in time")
+            answer: Replay | WatchStep = Unsure("no answer in time")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(limit):
                     answer = await self._ask(collection, checkpoint)
@@ -122,7 +122,7 @@ class ResumeCheck:
             try:
                 answer = await self._replay(collection, checkpoint or Checkpoint("", "2"), seconds)
             except Unsure as error:
-                return Lost(str(error))
+                return error
             if answer is not None:
                 break
         found = answer or Replay(History.OTHER)
@@ -159,4 +159,4 @@ class ResumeCheck:
                     return found
             lasted = loop.time() - started  # our own closing of the connection may take a while after that
         # Events come in order, and before the end of the watch: a slow link delays them, and changes nothing else.
-        return Lost("a watch was ended before its time") if lasted < seconds * 0.9 else None
+        return Unsure("a watch was ended before its time") if lasted < seconds * 0.9 else None

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crsyncer.core.watching.watch import Bookmark, Denied, Emit, Lost, Relist, WatchStep, newer, read_line
+from crsyncer.core.watching.watch import Bookmark, Emit, Relist, WatchStep, newer, read_line
+from crsyncer.errors import NotAllowed, Unsure
 
 DISTRUSTED = "1"
 """Stands for the resourceVersion of an object that the server has to show again: any version is newer, and no object
@@ -79,8 +80,8 @@ def not_replayed(step: WatchStep) -> Replay | WatchStep:
     match step:
         case Relist(oldest=oldest):
             return Replay(History.UNKNOWN, oldest)
-        case Denied(status=401, message=message):
-            return Lost(message)
+        case NotAllowed(status=401):
+            return Unsure(str(step))
         case _:
             return step
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from crsyncer.core.model import Json, Key, ObjectVersion
 from crsyncer.core.requests.answers import Answer, read
 from crsyncer.core.watching.backoff import RETRY, Backoff, capped
+from crsyncer.errors import NotAllowed, NotServed, SyncError, Unsure
 
 _AT_ONCE_SECONDS = 1.0
 _EMPTY_WATCH = Backoff(0.5, 30.0)
@@ -99,27 +100,10 @@ class Rewatch:
     pause: float
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The watch, or the whole server, may be down: probe the server, then go on from the cursor."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """The kind is not served there (S1.6)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """The server does not accept the credential (401), or the credential lacks the right (403)."""
-
-    status: int
-    message: str
-
-
-WatchStep = Relist | Rewatch | Lost | Missing | Denied
+WatchStep = Relist | Rewatch | SyncError
+"""An error says why nothing can be watched: NotServed (S1.6), NotAllowed, or Unsure where the watch or the whole server
+may be down, which is probed then; the watch goes on from the cursor.
+"""
 
 
 def read_line(line: bytes) -> Emit | Bookmark | WatchStep:
@@ -131,12 +115,12 @@ def read_line(line: bytes) -> Emit | Bookmark | WatchStep:
             return read_answer(int(raw.get("code") or 500), raw)
         version = raw["metadata"]["resourceVersion"]
         if not isinstance(version, str) or not version:
-            return Lost("a watch line without a resourceVersion")
+            return Unsure("a watch line without a resourceVersion")
         if kind == "BOOKMARK":
             return Bookmark(version)
         return Emit(EventType(kind), raw, version)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        return Lost("a watch line that is not an event")
+        return Unsure("a watch line that is not an event")
 
 
 def read_answer(status: int, body: Json, *, retry_after: float | None = None) -> WatchStep:
@@ -149,11 +133,11 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
         case Answer.BUSY:
             return Rewatch(capped(retry_after, default=_REINITIALIZING_SECONDS))
         case Answer.NOT_SERVED:
-            return Missing()
+            return NotServed(message)
         case Answer.DENIED:
-            return Denied(status, message)
+            return NotAllowed(message, status=status)
         case _:
-            return Lost(message or f"answered {status}")
+            return Unsure(message or f"answered {status}")
 
 
 def listed_at(body: Json) -> str:
