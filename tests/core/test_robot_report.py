@@ -97,7 +97,7 @@ def test_F9_1_the_requests_of_a_report():
     path = "/apis/fleet.crsyncer.cloudrobotics.com/v1alpha1/namespaces/default/robotsyncstates"
     listed = reports.list_reports("r1", "default")
     assert (listed.path, listed.query) == (path, (("labelSelector", f"{ROBOT_LABEL}=r1"),))
-    made = reports.create_report("r1", "default", {"beat": 1})
+    made = reports.write_report("r1", "default", {"beat": 1}, metadata=None)
     assert (made.method, made.path) == ("POST", path)
     assert made.body == {
         "apiVersion": "fleet.crsyncer.cloudrobotics.com/v1alpha1",
@@ -106,7 +106,7 @@ def test_F9_1_the_requests_of_a_report():
         "spec": {"beat": 1},
     }
     known = made.body["metadata"] | {"uid": "u", "resourceVersion": "5", "managedFields": [], "labels": {"a": "b"}}
-    put = reports.update_report("r1", "default", {"beat": 2}, metadata=known)
+    put = reports.write_report("r1", "default", {"beat": 2}, metadata=known)
     assert (put.method, put.path) == ("PUT", f"{path}/r1")
     assert put.body["metadata"]["labels"] == {"a": "b", ROBOT_LABEL: "r1"}
     assert (put.body["metadata"]["uid"], put.body["metadata"]["resourceVersion"]) == ("u", "5")

@@ -2,8 +2,10 @@
 
 import re
 
-from crsyncer.core.content.annotations import OURS
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import Json
 from crsyncer.core.reports.text import plain
 from crsyncer.errors import ConfigError
 
@@ -29,6 +31,17 @@ def is_robot_name(name: str) -> bool:
 def robot_namespace(robot: str) -> str:
     """The namespace of a robot in the cloud."""
     return f"robot-{robot}"
+
+
+def own_marks(robot: str) -> dict[str, dict[str, str]]:
+    """The label and the signature of a robot's own objects in the cloud, by the field of their metadata."""
+    return {"labels": {ROBOT_LABEL: robot}, "annotations": {ROBOT: robot}}
+
+
+def signed(metadata: Json, robot: str) -> Json:
+    """The metadata of an object of the robot's own as they are written, with its marks."""
+    kept = {name: value for name, value in metadata.items() if name != "managedFields"}
+    return kept | {name: (kept.get(name) or {}) | marks for name, marks in own_marks(robot).items()}
 
 
 def lacks_status(policy: KindPolicy) -> bool:

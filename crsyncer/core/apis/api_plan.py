@@ -16,7 +16,7 @@ from crsyncer.core.apis.travel_names import name_on
 from crsyncer.core.content.object_content import ROBOT, digest
 from crsyncer.core.kinds.sync_policy import API_VERSION, Api
 from crsyncer.core.model import Json, Side
-from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection
+from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Collection
 
 _ROBOT_NAME = re.compile("[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?")
 
@@ -211,18 +211,6 @@ def shown_before(api: Api, memory: Memory) -> tuple[ApiState, str, str]:
 def admission(revision: str, spec: Json) -> str:
     """What a server made of a CRD that follows a revision."""
     return f"{revision} {digest(spec)}"
-
-
-def get_one(collection: Collection, name: str) -> Call:
-    """Read an object by its name."""
-    return Call("get", "GET", f"{collection.path}/{name}")
-
-
-def write_one(collection: Collection, body: Json) -> Call:
-    """Create an object; or replace it, where the body has the resourceVersion that guards this."""
-    if "resourceVersion" in body["metadata"]:
-        return Call("update", "PUT", f"{collection.path}/{body['metadata']['name']}", body=body)
-    return Call("create", "POST", collection.path, body=body)
 
 
 def _usual(api: Api, revision: str) -> ApiState:

@@ -7,7 +7,7 @@ from crsyncer.core.content.object_content import is_deeper_than
 from crsyncer.core.kinds.merge_settings import DEEPEST
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL, SYNC_POLICIES, Call
+from crsyncer.core.requests.calls import SYNC_POLICIES, Call, json_patch
 
 _TYPE = "Ready"
 _TIMEOUT_SECONDS = 10.0
@@ -73,12 +73,4 @@ def write_ready(shown: ShownStatus, problem: str, *, now: float) -> Call | None:
             "value": conditions if shown.has_status else {"conditions": conditions},
         },
     ]
-    return Call(
-        "patch",
-        "PATCH",
-        f"{SYNC_POLICIES.path}/{shown.name}/status",
-        body=operations,
-        content_type=JSON_PATCH,
-        accept=PARTIAL,
-        timeout=_TIMEOUT_SECONDS,
-    )
+    return json_patch(f"{SYNC_POLICIES.path}/{shown.name}/status", operations, timeout=_TIMEOUT_SECONDS)

@@ -1,13 +1,13 @@
 """The finalizers by which blocking deletion keeps an object upstream until a robot's copy of it has gone (C6)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from crsyncer.core.accounts.robot_account import check_robot
 from crsyncer.core.content.annotations import OURS
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import unix
-from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL, Call, Collection
+from crsyncer.core.requests.calls import Call, Collection, json_patch
 
 
 def finalizer(robot: str) -> str:
@@ -46,16 +46,16 @@ def add_finalizer(collection: Collection, key: Key, metadata: Json, name: str) -
     found = metadata.get("finalizers") or ()
     path, value = ("/metadata/finalizers/-", name) if found else ("/metadata/finalizers", [name])
     operations = [
-        {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+        _test_uid(metadata["uid"]),
         {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
         {"op": "add", "path": path, "value": value},
     ]
-    return _patch(collection, key, operations)
+    return json_patch(collection.item(key), operations)
 
 
 def remove_finalizer_at(collection: Collection, key: Key, uid: str, *, name: str, place: int) -> Call:
     """Remove a finalizer from this place of an object that is out of sight (C6.2)."""
-    return _patch(collection, key, [_test_uid(uid), *_removal(place, name)])
+    return json_patch(collection.item(key), [_test_uid(uid), *_removal(place, name)])
 
 
 def remove_finalizer(collection: Collection, kept: KeptObject, name: str) -> Call:
@@ -67,7 +67,7 @@ def remove_finalizer(collection: Collection, kept: KeptObject, name: str) -> Cal
     operations = [_test_uid(kept.uid)]
     for place in reversed([place for place, found in enumerate(kept.finalizers) if found == name]):
         operations += _removal(place, name)
-    return _patch(collection, kept.key, operations)
+    return json_patch(collection.item(kept.key), operations)
 
 
 def _test_uid(uid: str) -> Json:
@@ -77,8 +77,3 @@ def _test_uid(uid: str) -> Json:
 def _removal(place: int, name: str) -> list[Json]:
     path = f"/metadata/finalizers/{place}"
     return [{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]
-
-
-def _patch(collection: Collection, key: Key, operations: list[Json]) -> Call:
-    where = replace(collection, namespace=key.namespace).path
-    return Call("patch", "PATCH", f"{where}/{key.name}", body=operations, content_type=JSON_PATCH, accept=PARTIAL)

@@ -12,7 +12,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.pair.project import status_with
 from crsyncer.core.reports.text import pointer_segment
-from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection, delete_options
+from crsyncer.core.requests.calls import PARTIAL, PARTIAL_LIST, Call, Collection, delete_options, json_patch
 
 
 def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
@@ -22,7 +22,7 @@ def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
 
 
 def _item(endpoint: Endpoint, name: Key) -> str:
-    return f"{endpoint.objects(name.namespace).path}/{name.name}"
+    return endpoint.objects(name.namespace).item(name)
 
 
 def _status_path(endpoint: Endpoint, name: Key) -> str:
@@ -109,7 +109,7 @@ def patch_status(
     else:
         operations.append(_write(f"/status/{pointer_segment(policy.subtree)}", value))
     path = _status_path(policy.endpoint(policy.upstream), key)
-    return Call("patch", "PATCH", path, body=operations, content_type=JSON_PATCH, accept=PARTIAL)
+    return json_patch(path, operations)
 
 
 def _write(path: str, value: Any) -> Json:

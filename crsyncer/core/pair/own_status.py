@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.core.accounts.robot_account import own_marks, signed
 from crsyncer.core.content.annotations import ROBOT_LABEL
-from crsyncer.core.content.object_content import ROBOT, digest
+from crsyncer.core.content.object_content import digest
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Json, Key, Observation, OwnStatus, Record, View
 from crsyncer.core.pair.project import status_digest, status_with
-from crsyncer.core.requests.calls import PARTIAL, Call, Collection, delete_options
+from crsyncer.core.requests.calls import PARTIAL, Call, Collection, delete_options, write
 
 OWN_STATUSES = Collection("fleet.crsyncer.cloudrobotics.com", "v1alpha1", "robotobjectstatuses")
 _KIND = "RobotObjectStatus"
@@ -68,8 +69,7 @@ def seen_status(raw: Json, policy: KindPolicy) -> OwnStatus:
 
 def as_answered(own: OwnStatus, metadata: Json, robot: str) -> OwnStatus:
     """The object with these metadata. Its version counts only where a PUT of ours alone keeps all of them."""
-    marks = _marks(robot)
-    plain = all((metadata.get(field) or {}) == texts for field, texts in marks.items())
+    plain = all((metadata.get(field) or {}) == texts for field, texts in own_marks(robot).items())
     plain = plain and not metadata.get("finalizers") and not metadata.get("ownerReferences")
     return own._replace(uid=metadata["uid"], resource_version=metadata["resourceVersion"] if plain else "")
 
@@ -88,8 +88,6 @@ def write_own(
     """
     name = own_name(policy, key)
     guards: Json = {"uid": own.uid, "resourceVersion": own.resource_version} if own.uid else {}
-    kept = {each: text for each, text in (metadata or guards).items() if each != "managedFields"}
-    texts = {each: (kept.get(each) or {}) | marks for each, marks in _marks(policy.robot).items()}
     cloud = policy.in_cloud
     source = {"group": cloud.group, "resource": cloud.plural, "namespace": key.namespace, "name": key.name}
     spec: Json = {"source": source | {"uid": own.upstream_uid}, "lastUpdate": last_update}
@@ -99,20 +97,13 @@ def write_own(
     body = {
         "apiVersion": f"{OWN_STATUSES.group}/{OWN_STATUSES.version}",
         "kind": _KIND,
-        "metadata": kept | {"name": name, "namespace": own.namespace} | texts,
+        "metadata": signed(metadata or guards, policy.robot) | {"name": name, "namespace": own.namespace},
         "spec": spec,
     }
-    place = replace(OWN_STATUSES, namespace=own.namespace).path
-    if not own.uid:
-        return Call("create", "POST", place, body=body, accept=PARTIAL)
-    return Call("update", "PUT", f"{place}/{name}", body=body, accept=PARTIAL)
+    return write(OWN_STATUSES, body, accept=PARTIAL)
 
 
 def delete_own(policy: KindPolicy, key: Key, own: OwnStatus) -> Call:
     """Delete the robot's own object, the very one that was seen."""
-    place = replace(OWN_STATUSES, namespace=own.namespace).path
-    return Call("delete", "DELETE", f"{place}/{own_name(policy, key)}", body=delete_options(own.uid))
-
-
-def _marks(robot: str) -> dict[str, dict[str, str]]:
-    return {"labels": {ROBOT_LABEL: robot}, "annotations": {ROBOT: robot}}
+    path = OWN_STATUSES.item(Key(own.namespace, own_name(policy, key)))
+    return Call("delete", "DELETE", path, body=delete_options(own.uid))

@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
-from crsyncer.core.accounts.robot_account import robot_namespace
+from crsyncer.core.accounts.robot_account import robot_namespace, signed
 from crsyncer.core.content.annotations import ROBOT_LABEL
-from crsyncer.core.content.object_content import ROBOT, UPSTREAM_UID, digest
+from crsyncer.core.content.object_content import UPSTREAM_UID, digest
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Json, Key, Record, ReplicaMark, View
-from crsyncer.core.requests.calls import Call, Collection, delete_options, discovery
+from crsyncer.core.requests.calls import Call, Collection, delete_options, discovery, write
 
 ROBOT_SYNC_STATES = Collection("fleet.crsyncer.cloudrobotics.com", "v1alpha1", "robotsyncstates")
 DISCOVERY = discovery(ROBOT_SYNC_STATES.group, ROBOT_SYNC_STATES.version)
@@ -88,8 +89,8 @@ def is_served(body: Json) -> bool:
 
 def list_reports(robot: str, namespace: str) -> Call:
     """List the reports of a robot, in the one form that gateways accept (S2.1)."""
-    query = (("labelSelector", f"{ROBOT_LABEL}={robot}"),)
-    return Call("list", "GET", _path(namespace), query)
+    reports = replace(ROBOT_SYNC_STATES, namespace=namespace, selector=f"{ROBOT_LABEL}={robot}")
+    return Call("list", "GET", reports.path, reports.query())
 
 
 def own_report(body: Json, robot: str) -> Json | None:
@@ -108,32 +109,13 @@ def beat_of(report: Json) -> int:
     return found if type(found) is int else 0
 
 
-def create_report(robot: str, namespace: str, spec: Json) -> Call:
-    """Create the report."""
-    metadata = {"name": robot, "namespace": namespace}
-    return Call("create", "POST", _path(namespace), body=_report(robot, metadata, spec))
-
-
-def update_report(robot: str, namespace: str, spec: Json, *, metadata: Json) -> Call:
-    """Replace the report that has these metadata; uid and resourceVersion in them are its guards."""
-    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
-    return Call("update", "PUT", f"{_path(namespace)}/{robot}", body=_report(robot, kept, spec))
+def write_report(robot: str, namespace: str, spec: Json, *, metadata: Json | None) -> Call:
+    """Replace the report that has these metadata, uid and resourceVersion among them; None: create it."""
+    marked = signed((metadata or {}) | {"name": robot, "namespace": namespace}, robot)
+    api_version = f"{ROBOT_SYNC_STATES.group}/{ROBOT_SYNC_STATES.version}"
+    return write(ROBOT_SYNC_STATES, {"apiVersion": api_version, "kind": _KIND, "metadata": marked, "spec": spec})
 
 
 def delete_report(robot: str, namespace: str, uid: str) -> Call:
     """Delete the report with this uid."""
-    return Call("delete", "DELETE", f"{_path(namespace)}/{robot}", body=delete_options(uid))
-
-
-def _path(namespace: str) -> str:
-    group, version, plural = ROBOT_SYNC_STATES.group, ROBOT_SYNC_STATES.version, ROBOT_SYNC_STATES.plural
-    return Collection(group, version, plural, namespace).path
-
-
-def _report(robot: str, metadata: dict[str, Any], spec: Json) -> Json:
-    marks = {
-        "labels": (metadata.get("labels") or {}) | {ROBOT_LABEL: robot},
-        "annotations": (metadata.get("annotations") or {}) | {ROBOT: robot},
-    }
-    api_version = f"{ROBOT_SYNC_STATES.group}/{ROBOT_SYNC_STATES.version}"
-    return {"apiVersion": api_version, "kind": _KIND, "metadata": metadata | marks, "spec": spec}
+    return Call("delete", "DELETE", ROBOT_SYNC_STATES.item(Key(namespace, robot)), body=delete_options(uid))

@@ -42,6 +42,11 @@ class Collection:
         scope = f"/namespaces/{self.namespace}" if self.namespace else ""
         return f"{root}/{self.version}{scope}/{self.plural}"
 
+    def item(self, key: Key) -> str:
+        """The path of one object. The namespace of the `key` counts only for a collection of all namespaces."""
+        place = self if self.namespace else replace(self, namespace=key.namespace)
+        return f"{place.path}/{key.name}"
+
     @property
     def resource(self) -> str:
         """The full name of the resource, such as goals.lab.example.com: that of its CRD, where it has one."""
@@ -155,6 +160,20 @@ def watch(collection: Collection, *, resource_version: str, timeout_seconds: int
         ("timeoutSeconds", str(timeout_seconds)),
     )
     return Call("watch", "GET", collection.path, query)
+
+
+def write(collection: Collection, body: Any, *, accept: str = JSON) -> Call:
+    """Create an object; or replace it, where the body has the resourceVersion that guards this."""
+    metadata = body["metadata"]
+    key = Key(metadata.get("namespace", ""), metadata["name"])
+    if "resourceVersion" in metadata:
+        return Call("update", "PUT", collection.item(key), body=body, accept=accept)
+    return Call("create", "POST", replace(collection, namespace=key.namespace).path, body=body, accept=accept)
+
+
+def json_patch(path: str, operations: list[Any], *, timeout: float = 30.0) -> Call:
+    """Change an object by a JSON Patch, whose first operations guard it; its metadata come back."""
+    return Call("patch", "PATCH", path, body=operations, content_type=JSON_PATCH, accept=PARTIAL, timeout=timeout)
 
 
 def create_namespace(name: str) -> Call:

@@ -17,13 +17,11 @@ from crsyncer.core.apis.api_plan import (
     Observed,
     admission,
     api_set_name,
-    get_one,
     name_problem,
     names_to_read,
     plan_api,
     revision_object,
     shown_before,
-    write_one,
 )
 from crsyncer.core.apis.revise import Revision, shown_crd, sound_revision
 from crsyncer.core.apis.travel_names import name_on, revision_of
@@ -32,7 +30,7 @@ from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.pair.actions import Hold, HoldReason
 from crsyncer.core.pair.revert_limit import RevertLimit
 from crsyncer.core.reports.facts import HOLD_RULES, Action, Fact
-from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection
+from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection, write
 from crsyncer.core.watching.backoff import CONFLICT, RETRY, UNSERVED, Backoff
 from crsyncer.engine.context import EngineContext
 from crsyncer.errors import ConfigError, Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
@@ -316,14 +314,14 @@ class TravellingCrd:
     async def _find(self, collection: Collection, name: str) -> Json | None:
         """An object of the target; None: there is none. Raises SyncError."""
         try:
-            return await self._ask(get_one(collection, name))
+            return await self._ask(Call("get", "GET", collection.item(Key("", name))))
         except NotServed:
             raise
         except Conflict:
             return None
 
     async def _write(self, collection: Collection, body: Json) -> Json:
-        return await self._ask(write_one(collection, body))
+        return await self._ask(write(collection, body))
 
     async def _ask(self, call: Call) -> Json:
         return (await self._target.request(call)).shown()

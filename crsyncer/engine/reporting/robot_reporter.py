@@ -167,12 +167,9 @@ class RobotReporter:
     async def _write_once(self, place: str, content: Json) -> None:
         found = self._found or await self._find(place)
         beat = max(self._beat + 1, int(self._clock()))  # also after a report that nobody remembers
-        spec = content | {"beat": beat}
-        if found is None:
-            call = robot_report.create_report(self._robot, place, spec)
-        else:
-            call = robot_report.update_report(self._robot, place, spec, metadata=found)
-        reply = await self._send(call)
+        reply = await self._send(
+            robot_report.write_report(self._robot, place, content | {"beat": beat}, metadata=found)
+        )
         if reply.status == 404 and found is None and reply.body:
             raise Never(f"the cloud has no namespace {place}")
         self._found, self._beat = shown(reply.happened().body), beat
