@@ -117,7 +117,6 @@ class Connection:
         """Event loop time, in seconds: Unix time may jump."""
         self._last_probe = (-math.inf, -math.inf)
         """When the last successful probe began and ended, in event loop time."""
-        self._was_connected = False
         self._retry_after = RetryAfter(self.waits)
         self._callers: list[tuple[float, asyncio.Future[None]]] = []
         """The callers of `wait_probed`: each waits for a probe that began after its time."""
@@ -293,7 +292,7 @@ class Connection:
         if self._admit is not None:
             await self._admit(self._send)
         self.identity.remember()
-        if not self._was_connected:
+        if self.up_since == math.inf:
             self.first_connected_at = self._clock() if reply.date is None else reply.date
         self._connected()
         return True
@@ -316,11 +315,10 @@ class Connection:
     def _connected(self) -> None:
         if self.state is ConnectionState.CONNECTED:
             return
-        if self._was_connected:
+        if self.up_since < math.inf:
             self.reconnects += 1
             self.pace = Pace()  # the network path may be another one
             self._observer.reconnect(self.name, str(self.state))
-        self._was_connected = True
         self._set(ConnectionState.CONNECTED, None, "")
         self.down.clear()
         self.up_since = asyncio.get_running_loop().time()

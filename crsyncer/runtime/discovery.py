@@ -1,7 +1,4 @@
-"""Asks a server's discovery for a kind that has no CRD (C1.4). Commands use it, too: it needs no event loop of its own.
-
-A robot without SyncPolicies never imports this.
-"""
+"""Asks a server's discovery for a kind that has no CRD (C1.4), for commands, too: it needs no event loop of its own."""
 
 from crsyncer.core.kinds import built_in_kind
 from crsyncer.core.kinds.kind_name import Resource

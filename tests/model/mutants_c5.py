@@ -81,7 +81,7 @@ MUTANTS = (
            "self._wanted(entry.resource).refer(source, references)", "pass",
            noticed_by="C5_4_an_edit_that_wants_most_originals_no_more_is_held_until_it_is_undone"),
     Mutant("after a resumed watch nobody asks which primaries there are", RelatedObjects._show_primaries,
-           "kind.request_list(side, AgentListReason.RELATED)", "pass",
+           "kind.informer_set.request_list(side, AgentListReason.RELATED)", "pass",
            noticed_by="C5_4_an_edit_that_wants_most_originals_no_more_is_held_until_it_is_undone"),
     Mutant("a primary that cannot be read since the start refers to nothing", RelatedFirst.__init__,
            "wanted_of_entry.refer_as_before(entry, source[1])", "pass",

@@ -264,9 +264,9 @@ class ControlCommands:
             run[resource] = result
 
     async def _compare(self, kind: Kind, run: _Resync) -> None:
-        await kind.relist(AgentListReason.RESYNC, *Side)
+        await kind.informer_set.fresh(AgentListReason.RESYNC, *Side)
         run[kind.policy.resource] = ("comparing", None)
-        kind.audit()
+        kind.auditor.audit()
         # Differences are also written before the resync is done, unless other changes keep the kind busy.
         patience = _LAST_WRITES_SECONDS
         while kind.reconciler.to_audit or (patience > 0 and self._busy(kind)):

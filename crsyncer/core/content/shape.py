@@ -1,6 +1,6 @@
 """What becomes of the objects of one kind on their way: the steps of its policy, and how they meet a copy (C3, C4).
 
-Knows no step and no language: `core/content/mutation.py` makes shapes, and a robot without policies never imports it.
+Knows no step and no language: `core/content/mutation.py` makes shapes.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Kinds without a CRD on the robot: what discovery shows of them, as a CRD would say it (C1.4).
-
-A robot without SyncPolicies never imports this.
-"""
+"""Kinds without a CRD on the robot: what discovery shows of them, as a CRD would say it (C1.4)."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,4 @@
-"""How each kind of a robot is synced: by annotations, by its SyncPolicy, or as the kind of related objects (C1, C5).
-
-A robot without SyncPolicies never imports this.
-"""
+"""How each kind of a robot is synced: by annotations, by its SyncPolicy, or as the kind of related objects (C1, C5)."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,4 @@
-"""How a new copy is called, and whose copy an object is (C2.2, C2.3). Its marks are in `marks`.
-
-A robot without SyncPolicies never imports this.
-"""
+"""How a new copy is called, and whose copy an object is (C2.2, C2.3). Its marks are in `marks`."""
 
 import hashlib
 from collections.abc import Mapping

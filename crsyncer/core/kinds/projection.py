@@ -1,7 +1,4 @@
-"""How the cloud serves a kind where a SyncPolicy says what differs there (C7). There is no conversion.
-
-A robot without SyncPolicies never imports this.
-"""
+"""How the cloud serves a kind where a SyncPolicy says what differs there (C7). There is no conversion."""
 
 from dataclasses import replace
 

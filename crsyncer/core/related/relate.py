@@ -1,7 +1,4 @@
-"""Related objects: which objects a primary refers to, and how their kind is synced (C5).
-
-A robot without SyncPolicies never imports this.
-"""
+"""Related objects: which objects a primary refers to, and how their kind is synced (C5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -52,11 +52,11 @@ class Kind:
         self._upstream = context.connections[policy.upstream]
         self._downstream = context.connections[policy.downstream]
         self._tasks = asyncio.TaskGroup()
-        self._informer_set = InformerSet(self.cache, spawn=self.spawn)
+        self.informer_set = InformerSet(self.cache, spawn=self.spawn)
         self._hold_driver = HoldDriver(
             cache=self.cache,
             context=context,
-            informer_set=self._informer_set,
+            informer_set=self.informer_set,
             kind_is_back=self._reconcile_all,
         )
         self.reconciler = Reconciler(
@@ -70,15 +70,15 @@ class Kind:
         self._left_behind = LeftBehind(
             self.reconciler,
             context=context,
-            informer_set=self._informer_set,
+            informer_set=self.informer_set,
             hold_driver=self._hold_driver,
             counted=self._reconcile_all,
             spawn=self.spawn,
         )
         self._rewound_sides: set[Side] = set()
         """Sides that were restored or rebuilt, or have booted, and have not been listed since."""
-        self._auditor = Auditor(self.reconciler, informer_set=self._informer_set, interval=context.audit_interval)
-        self.informers = self._informer_set.informers
+        self.auditor = Auditor(self.reconciler, informer_set=self.informer_set, interval=context.audit_interval)
+        self.informers = self.informer_set.informers
         self.informers += [
             Informer(
                 context.connections[side],
@@ -121,7 +121,7 @@ class Kind:
 
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
-        return self._informer_set.on(side)
+        return self.informer_set.on(side)
 
     async def run(self) -> None:
         """Keep the kind in agreement, forever. Its jobs, lists and questions end with this task."""
@@ -129,7 +129,7 @@ class Kind:
             self.spawn(self._hold_driver.run())
             for informer in self.informers:
                 self.spawn(informer.listwatch.run())
-            self.spawn(self._auditor.run())
+            self.spawn(self.auditor.run())
             if self.cache.wanted is not None:
                 self.spawn(self.cache.wanted.fetch())
 
@@ -175,23 +175,11 @@ class Kind:
         self.reconciler.outbox.revive(key)
         self.reconciler.enqueue(key)
 
-    async def relist(self, reason: AgentListReason, *sides: Side) -> None:
-        """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
-        await self._informer_set.fresh(reason, *sides)
-
-    def request_list(self, side: Side, reason: AgentListReason) -> None:
-        """Have a side listed, one list at a time: a resumed watch shows neither absences nor when it is up to date."""
-        self._informer_set.request_list(side, reason)
-
     def resend(self) -> None:
         """The version, or where the cloud takes a status, has changed: send every status again (S4.6)."""
         for key, record in list(self.cache.records.items()):
             self.cache.remember(key, replace(record, acknowledged=""))
             self.reconciler.enqueue(key)
-
-    def audit(self) -> None:
-        """Compare every object, upstream's statuses too (S4.8)."""
-        self._auditor.audit()
 
     def cloud_answers(self, call: Call, reply: Reply) -> None:
         """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
@@ -296,21 +284,21 @@ class Kind:
             self._decide_waiting()
         if side is self.policy.downstream:
             self._check_outbox()
-            if self._informer_set.is_complete(side):
+            if self.informer_set.is_complete(side):
                 # A change of the CRD causes a list, and may change what the server accepts.
                 self.reconciler.outcomes.server_has_changed()
         if self._context.connections[side].up.is_set():
             # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
             # that was sent before a crash must not follow the newer one that was sent after it (S4.1).
             self._context.dispatchers[side.other].pause(_CATCH_UP_SECONDS)
-        everywhere = self._informer_set.is_complete(side)
+        everywhere = self.informer_set.is_complete(side)
         if side in self._rewound_sides:
             # The side may have lost changes: compare every copy.
             self.reconciler.to_audit |= set(self.cache.views[self.policy.downstream])
             self._rewound_sides -= {side} if everywhere else set()
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
-        if all(map(self._informer_set.is_complete, Side)):  # nobody works on a key any more that was selected before
+        if all(map(self.informer_set.is_complete, Side)):  # nobody works on a key any more that was selected before
             known = self.cache.known_keys() | self._hold_driver.holds.elsewhere
             self._context.holds.keep_only(self.policy.resource, known)
         self._left_behind.wake()
@@ -336,12 +324,10 @@ class Kind:
     def _check_outbox(self) -> None:
         """Statuses from the store are sent once every copy has been seen: the store may be an older one."""
         downstream = self.policy.downstream
-        if self._informer_set.is_complete(downstream):
+        if self.informer_set.is_complete(downstream):
             self.reconciler.outbox.copies_listed()
-        elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self._informer_set.freshnesses(
-            downstream
-        ):
-            self._informer_set.request_list(downstream, AgentListReason.OUTBOX)
+        elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self.informer_set.freshnesses(downstream):
+            self.informer_set.request_list(downstream, AgentListReason.OUTBOX)
 
     def _rewound(self, side: Side, how: Rewind) -> None:
         """A side was restored or rebuilt, or has booted, which is no restore (S8.3, S5.5c).
@@ -369,9 +355,9 @@ class Kind:
         creating = bool(self.reconciler.creating)
         if not self._hold_driver.machine.restore_is_over(settled=settled, creating=creating):
             return
-        unlisted = [side for side in Side if not self._informer_set.is_complete(side)]
+        unlisted = [side for side in Side if not self.informer_set.is_complete(side)]
         for side in unlisted:  # a crash may have lost the record of a copy that the restore would delete
-            self._informer_set.request_list(side, ListReason.RESTORED)
+            self.informer_set.request_list(side, ListReason.RESTORED)
         copies = self.cache.views[self.policy.downstream]
         if not unlisted and not any(self.reconciler.plan(key).content in _HELD for key in copies):
             self._report_fact(
@@ -397,4 +383,4 @@ class Kind:
         """The copy's object may be gone or newer, and a resumed watch does not tell: list once for all such copies."""
         self._end_restore(settled=key)
         if self.cache.freshness(self.policy.upstream, key.namespace) is Freshness.RESUMED:
-            self._informer_set.request_list(self.policy.upstream, AgentListReason.ORPHAN)
+            self.informer_set.request_list(self.policy.upstream, AgentListReason.ORPHAN)

@@ -146,7 +146,7 @@ class RelatedObjects:
             side = entry.related.origin
             freshness = kind.cache.freshness(side, key.namespace)
             if freshness is Freshness.RESUMED:
-                kind.request_list(side, AgentListReason.RELATED)
+                kind.informer_set.request_list(side, AgentListReason.RELATED)
             elif freshness is Freshness.CONFIRMED:
                 del unshown[source]
                 if key in kind.cache.views[side] and not first.is_over(entry, key):

@@ -336,7 +336,7 @@ class WantedOriginals:
                     await self._fetch_first(kind, batch[0])
                 else:
                     self._selections.list_begins()
-                    await kind.relist(AgentListReason.RELATED, policy.upstream)
+                    await kind.informer_set.fresh(AgentListReason.RELATED, policy.upstream)
                     for key in batch:
                         self._found_out(kind, key)
                     self._selections.list_ended()
