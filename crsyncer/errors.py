@@ -3,6 +3,7 @@
 SyncError                 hint: what the operator can do
 ├── Conflict              it did not happen: look again at both sides, decide anew    409, 404, failed uid test
 │   ├── NotServed         nothing is served at this path                              404 without a Status object
+│   ├── Expired           a resourceVersion or continue token that is no longer there 410
 │   └── NoStatus          a copy, or its subresource for the status, is not there     404, 405
 ├── Unsure                it may have happened: back off, look again, assume nothing  timeout, reset, 5xx
 │   ├── Throttled         with retry_after, seconds                                   429, 503 with Retry-After
@@ -40,6 +41,10 @@ class Conflict(SyncError):
 
 class NotServed(Conflict):
     """It did not happen: the server serves nothing at this path."""
+
+
+class Expired(Conflict):
+    """It did not happen: the server no longer has that resourceVersion or continue token."""
 
 
 class NameTaken(Conflict):

@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant("whoever may write proves that everybody may", Outcomes.done,
            "self.denied.pop(job, None) is not None", "self.denied.clear() is None",
            noticed_by="S10_403_for_one_object_is_reported_for_as_long_as_it_lasts_whoever_else_succeeds"),
-    Mutant("a namespace that is being deleted is a credential that is refused", answers.read,
+    Mutant("a namespace that is being deleted is a credential that is refused", answers.judge,
            'any(cause.get("reason") == NAMESPACE_TERMINATING for cause in causes)', "False",
            noticed_by="S10_a_namespace_that_is_being_deleted_is_no_matter_of_the_credential_for_secrets_either"),
     Mutant("a deletion that finds nothing is asked for again", Writer._delete,

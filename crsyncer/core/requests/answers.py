@@ -1,11 +1,10 @@
 """The meaning of an API server's answer, by one question: did it happen? (S10)"""
 
-from enum import Enum
-from typing import Any, assert_never
+from typing import Any
 
 from crsyncer.core.model import Json
 from crsyncer.core.watching.backoff import capped
-from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
+from crsyncer.errors import Conflict, Expired, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 
 TOO_LARGE = "request is too large"
 """The message of etcd for an object that it will not store: a 500, as if a retry could help."""
@@ -18,19 +17,6 @@ TRIES_BEFORE_DEAD = 5
 """The number of tries after which an error that looks temporary makes the object a dead letter."""
 
 
-class Answer(Enum):
-    """The effect of a request, by its answer."""
-
-    DONE = "it happened"
-    NOT_SERVED = "it did not happen: nothing is served at this path"
-    EXPIRED = "it did not happen: the server no longer has that resourceVersion or continue token"
-    CONFLICT = "it did not happen: the objects are not as the request assumes"
-    DENIED = "it did not happen: the credential is not accepted, or lacks a right"
-    NEVER = "it did not happen, and never will: the request itself is wrong"
-    BUSY = "it did not happen: the server asks for a pause"
-    UNSURE = "it may have happened"
-
-
 def causes_of(body: Json) -> list[Json]:
     """The causes that a refusal names, as far as they can be read: whoever answers may send anything."""
     details = body.get("details")
@@ -38,67 +24,43 @@ def causes_of(body: Json) -> list[Json]:
     return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
 
 
-def read(status: int, body: Json, *, patch: bool = False) -> Answer:
-    """The meaning of an answer. `body` is the decoded JSON object, {} where it was none.
-
-    Without a Status object, a 404 is about the path. A JSON `patch` whose `test` fails answers 422 like a schema
-    violation, but names no causes.
-    """
-    causes = causes_of(body)
-    failed_test = patch and not causes
-    match status:
-        case _ if 200 <= status < 300:
-            return Answer.DONE
-        case 404 if not body:
-            return Answer.NOT_SERVED
-        case 410:
-            return Answer.EXPIRED
-        case 404 | 409:
-            return Answer.CONFLICT
-        case 422 if failed_test:
-            return Answer.CONFLICT
-        case 403 if any(cause.get("reason") == NAMESPACE_TERMINATING for cause in causes):
-            return Answer.UNSURE
-        case 401 | 403:
-            return Answer.DENIED
-        case 429:
-            return Answer.BUSY
-        case _ if 400 <= status < 500 and status != 408:
-            return Answer.NEVER
-        case _:
-            return Answer.UNSURE
-
-
 def is_inconclusive(status: int) -> bool:
     """Whether an answer shows nothing about its request: the server serves no request at present, does not accept the
     credential, or something else answers in its place, such as a login page (3xx).
     """
-    return status == 401 or read(status, {}) in (Answer.BUSY, Answer.UNSURE)
+    return status == 401 or isinstance(judge(status, {}), Unsure)
 
 
 def judge(
     status: int, body: Json, *, text: str = "", retry_after: float | None = None, patch: bool = False
 ) -> SyncError | None:
-    """None when it happened; else the error that says whether it may have."""
-    message = str(body.get("message") or text or f"answered {status}")[:500]
-    answer = read(status, body, patch=patch)
-    match answer:
-        case Answer.DONE:
+    """None when a request happened; else the error that says whether it may have. `body` is {} where it was no object.
+
+    Without a Status object, a 404 is about the path. A JSON `patch` whose `test` fails answers 422 like a schema
+    violation, but names no causes.
+    """
+    message, causes = str(body.get("message") or text or f"answered {status}")[:500], causes_of(body)
+    match status:
+        case _ if 200 <= status < 300:
             return None
-        case Answer.NOT_SERVED:
+        case 404 if not body:
             return NotServed(message)
-        case Answer.EXPIRED | Answer.CONFLICT:
+        case 410:
+            return Expired(message)
+        case 404 | 409:
             return Conflict(message)
-        case Answer.DENIED:
-            return NotAllowed(message, status=status)
-        case Answer.NEVER:
-            return Never(message)
-        case Answer.UNSURE if status != 503 or retry_after is None:
+        case 422 if patch and not causes:
+            return Conflict(message)
+        case 403 if any(cause.get("reason") == NAMESPACE_TERMINATING for cause in causes):
             return Unsure(message)
-        case Answer.BUSY | Answer.UNSURE:
+        case 401 | 403:
+            return NotAllowed(message, status=status)
+        case _ if status == 429 or (status == 503 and retry_after is not None):
             return Throttled(message, retry_after=capped(retry_after, default=1.0))
+        case _ if 400 <= status < 500 and status != 408:
+            return Never(message)
         case _:
-            assert_never(answer)
+            return Unsure(message)
 
 
 def without_words(body: Json) -> Json:

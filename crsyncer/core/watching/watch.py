@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crsyncer.core.model import Json, Key, ObjectVersion
-from crsyncer.core.requests.answers import Answer, read
+from crsyncer.core.requests.answers import judge
 from crsyncer.core.watching.backoff import RETRY, Backoff, capped
-from crsyncer.errors import NotAllowed, NotServed, SyncError, Unsure
+from crsyncer.errors import Expired, NotAllowed, NotServed, SyncError, Throttled, Unsure
 
 _AT_ONCE_SECONDS = 1.0
 _EMPTY_WATCH = Backoff(0.5, 30.0)
@@ -126,15 +126,15 @@ def read_line(line: bytes) -> Emit | Bookmark | WatchStep:
 def read_answer(status: int, body: Json, *, retry_after: float | None = None) -> WatchStep:
     """The step after a list or watch was answered with an error. `body` is the Status object, {} when it was none."""
     message = str(body.get("message") or "")
-    match read(status, body):
-        case Answer.EXPIRED:
+    match judge(status, body):
+        case Expired():
             oldest = _OLDEST.search(message)
             return Relist(ListReason.EXPIRED, oldest[1] if oldest else "")
-        case Answer.BUSY:
+        case Throttled():
             return Rewatch(capped(retry_after, default=_REINITIALIZING_SECONDS))
-        case Answer.NOT_SERVED:
+        case NotServed():
             return NotServed(message)
-        case Answer.DENIED:
+        case NotAllowed():
             return NotAllowed(message, status=status)
         case _:
             return Unsure(message or f"answered {status}")

@@ -24,7 +24,7 @@ from crsyncer.core.kinds.read_kind import is_annotated
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.related.relate import related_entries
 from crsyncer.core.reports.facts import POLICY_RULE
-from crsyncer.core.requests.answers import Answer, read, shown
+from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.core.watching.backoff import RETRY
 from crsyncer.engine.apis.lifecycle import Lifecycle
@@ -32,7 +32,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.built_in import BuiltInKinds
 from crsyncer.engine.kinds.negotiation import UNKNOWN, Disagreement
 from crsyncer.engine.related.related_objects import RelatedObjects
-from crsyncer.errors import SyncError
+from crsyncer.errors import Conflict, NotServed, SyncError, Unsure
 from crsyncer.runtime.listwatch import ListWatch, Phase
 from crsyncer.runtime.object_informer import ObjectInformer
 from crsyncer.runtime.waits import chance
@@ -287,15 +287,15 @@ class Catalog:
         await self._connection.up.wait()
         try:
             reply = await self._connection.cluster.request(call)
-            answer = read(reply.status, reply.body, patch=True)
-            if answer is Answer.DONE:
+            refusal = reply.error(patch=True)
+            if refusal is None:
                 shown(reply.body, status.uid)
         except SyncError as error:
             log.debug("the condition of SyncPolicy %s is not written: %s", name, error)
             return False
-        if answer in (Answer.CONFLICT, Answer.BUSY, Answer.UNSURE, Answer.EXPIRED):
+        if isinstance(refusal, Conflict | Unsure) and not isinstance(refusal, NotServed):
             return False
-        if answer is not Answer.DONE:
+        if refusal is not None:
             log.warning("the condition of SyncPolicy %s is not written: %s", name, reply.body.get("message"))
         self._told[name] = (status.uid, problem)
         return True

@@ -6,9 +6,8 @@ import logging
 from crsyncer.core.model import Side
 from crsyncer.core.reports.event_ring import Event
 from crsyncer.core.reports.kubernetes_events import Regarding, count_event, create_event, reason_of
-from crsyncer.core.requests.answers import Answer, read
 from crsyncer.engine.engine import Engine
-from crsyncer.errors import SyncError
+from crsyncer.errors import Conflict, NotServed, SyncError
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +53,13 @@ class EventPublisher:
             # An Event is gone an hour after its last change, and may be there from before a restart.
             for call in (create, count) if event.count == 1 else (count, create):
                 reply = await self._connection.cluster.request(call)
-                answer = read(reply.status, reply.body)
-                if answer is not Answer.CONFLICT:
+                refusal = reply.error()
+                if not isinstance(refusal, Conflict) or isinstance(refusal, NotServed):
                     break
         except SyncError as error:
             log.debug("no Event is written on the robot: %s", error)
             return
-        if answer is not Answer.DONE:
+        if refusal is not None:
             log.debug("no Event is written on the robot: %s", reply.body.get("message") or reply.status)
             self._silent_until = loop.time() + _REFUSED_SECONDS
 
