@@ -15,11 +15,12 @@ from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json
 from crsyncer.core.related.relate import related_entries
 from crsyncer.core.requests import calls
+from crsyncer.core.requests.answers import is_inconclusive
 from crsyncer.core.requests.calls import SYNC_POLICIES
-from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.ports import Reply, Send
 from crsyncer.runtime.discovery import discover
 from crsyncer.runtime.list_objects import objects as objects
+from crsyncer.runtime.probe import no_answer
 
 
 async def crds(send: Send) -> list[Json]:
@@ -104,9 +105,6 @@ async def configuration(
 async def first_answer(send: Send) -> Reply:
     """The answer to a first small request; raises SyncError where the side cannot be used. A 403 is an answer."""
     reply = await send(calls.VERSION)
-    error = reply.error()
-    if reply.status == 401:
-        raise NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
-    if isinstance(error, Unsure):
-        raise error
+    if is_inconclusive(reply.status):
+        raise no_answer(reply)
     return reply

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.console.compare.differences import difference
-from crsyncer.console.explained.explain_policy import ON, SEEDS, api_step, primary_steps, related_steps, status_steps
+from crsyncer.console.explained.explain_policy import (
+    ON,
+    SEEDS,
+    Step,
+    api_step,
+    primary_steps,
+    related_steps,
+    status_steps,
+)
 from crsyncer.core.content.annotations import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.content.object_content import concealed, content_of, leaf_differences
 from crsyncer.core.content.shape import MutationFailed
@@ -77,14 +85,9 @@ class ObjectFacts:
     """Downstream answers that it has no `/status` (C5.5)."""
 
 
-def _step(rule: str, ok: bool | None, text: str) -> Json:
-    """One rule, and whether it is fulfilled: None means not yet."""
-    return {"rule": rule, "ok": ok, "text": text}
-
-
 def explain(facts: ObjectFacts) -> Json:
     """The explanation (schema crsyncer.explain/v1), most general rule first."""
-    steps = list(_steps(facts))
+    steps: list[Json] = [{"rule": rule, "ok": ok, "text": text} for rule, ok, text in _steps(facts)]
     state, summary = _verdict(facts, steps)
     policy = facts.policy
     return {
@@ -133,196 +136,192 @@ def stored_policy(kind: Json, robot: str, namespaces: Namespaces) -> KindPolicy 
     )
 
 
-def _steps(facts: ObjectFacts) -> Iterator[Json]:
+def _steps(facts: ObjectFacts) -> Iterator[Step]:
     kind, policy = facts.kind, facts.policy
     if kind is None:
         others = f"; annotated are: {', '.join(facts.annotated)}" if facts.annotated else ""
-        yield _step("S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}")
-        yield from (_step("S1.8", False, note) for note in facts.notes)
+        yield "S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}"
+        yield from (("S1.8", False, note) for note in facts.notes)
         for policy_row in facts.policies:
-            yield _step("C1.3", False, f"SyncPolicy {policy_row['name']} is not followed: {policy_row['message']}")
+            yield "C1.3", False, f"SyncPolicy {policy_row['name']} is not followed: {policy_row['message']}"
         return
     if policy is None:
         rule = kind.get("rule")
-        yield _step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
+        yield rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}"
         if kind.get("api"):
-            yield _step(*api_step(kind["api"]))
+            yield api_step(kind["api"])
         return
-    owners = f"the {policy.upstream} owns spec and lifecycle, the {policy.downstream} owns the status"
-    yield _step("S1.2", True, owners)
+    yield "S1.2", True, f"the {policy.upstream} owns spec and lifecycle, the {policy.downstream} owns the status"
     if kind.get("policy"):
         what = "names the kind, for objects that go with others" if policy.related else "is for the kind"
-        yield _step("C1.3", True, f"SyncPolicy {kind['policy']} {what}")
+        yield "C1.3", True, f"SyncPolicy {kind['policy']} {what}"
     if rule := kind.get("rule"):
-        yield _step(rule, False, f"the kind is {kind['state']}: {kind['message']}")
+        yield rule, False, f"the kind is {kind['state']}: {kind['message']}"
     else:
-        yield _step("S1.5", True, f"both sides serve version {policy.version}")
+        yield "S1.5", True, f"both sides serve version {policy.version}"
     if cloud := kind.get("cloudResource"):
-        yield _step("C7", True, f"in the cloud it is {cloud}, scope {kind['cloudScope']}")
+        yield "C7", True, f"in the cloud it is {cloud}, scope {kind['cloudScope']}"
     if kind.get("api"):
-        yield _step(*api_step(kind["api"]))
+        yield api_step(kind["api"])
     if not facts.running:
-        yield _step("S7.1", None, "the agent is not running: nothing is written; this is the last state in its store")
+        yield "S7.1", None, "the agent is not running: nothing is written; this is the last state in its store"
     for side in Side:
         if facts.running and facts.connections[side] != "connected":
-            yield _step("S7.1", None, f"the {side} is {facts.connections[side]}: its last known state is used")
+            yield "S7.1", None, f"the {side} is {facts.connections[side]}: its last known state is used"
     if policy.places != ("",) and facts.key.namespace not in policy.places:
         setting = "--namespace-map" if policy.namespaces.mapped else "--namespace"
-        yield _step("S1.7", False, f"the agent syncs namespaced kinds only in {', '.join(policy.places)} ({setting})")
+        yield "S1.7", False, f"the agent syncs namespaced kinds only in {', '.join(policy.places)} ({setting})"
     yield from _of_filter(facts, kind, policy)
     yield from _of_observations(facts, policy)
     yield from _of_content(facts, policy)
     for hold in facts.holds:
         rule = hold_rule(HoldReason(hold["reason"]), by_policy=bool(kind.get("policy")))
-        yield _step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
+        yield rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}"
     yield from _of_status(facts, policy)
     yield from _of_finalizer(facts, policy)
-    yield from (_step(*step) for step in related_steps(facts.related))
+    yield from related_steps(facts.related)
 
 
-def _of_filter(facts: ObjectFacts, kind: Json, policy: KindPolicy) -> Iterator[Json]:
+def _of_filter(facts: ObjectFacts, kind: Json, policy: KindPolicy) -> Iterator[Step]:
     selector = kind.get("selector") or policy.selector
     if policy.related:
-        yield from (_step(*step) for step in primary_steps(policy, facts.primaries))
-    if not selector and policy.related:
-        return
+        yield from primary_steps(policy, facts.primaries)
     if not selector:
-        yield _step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
+        if not policy.related:
+            yield "S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced"
         return
     is_label = selector == f"{ROBOT_LABEL}={policy.robot}"
     wanted = f"labelled {selector}" if is_label else f"selected by {selector}"
     match facts.observations[policy.upstream]:
         case View():
-            yield _step("S2.1", True, f"the object is {wanted}")
+            yield "S2.1", True, f"the object is {wanted}"
         case Gap.UNSEEN:
-            yield _step("S2.2", None, f"only an object {wanted} is synced")
+            yield "S2.2", None, f"only an object {wanted} is synced"
         case _ if facts.tombstone is None and facts.observations[policy.downstream] is Gap.ABSENT:
             that = "this label" if is_label else "that"
             text = f"no such object {ON[policy.upstream]} is {wanted}; without {that} it is not synced"
-            yield _step("S2.2", False, text)
+            yield "S2.2", False, text
 
 
-def _of_observations(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
+def _of_observations(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Step]:
     for side in (policy.upstream, policy.downstream):
         observation = facts.observations[side]
         if policy.related and not facts.primaries and side is policy.upstream:
             continue  # originals that nothing refers to are not looked at
         if isinstance(observation, View):
             terminating = ", and is being deleted there" if observation.terminating else ""
-            yield _step("S2", True, f"it exists {ON[side]}{terminating}")
+            yield "S2", True, f"it exists {ON[side]}{terminating}"
         elif observation is Gap.UNSEEN:
-            yield _step("S7.1", None, f"it is not known whether the {side} has it; nothing is deleted because of that")
+            yield "S7.1", None, f"it is not known whether the {side} has it; nothing is deleted because of that"
         elif side is policy.upstream and facts.tombstone is not None:
-            yield _step("S7.1", True, f"it was deleted {ON[side]}; recorded at {rfc3339(facts.tombstone.since)}")
+            yield "S7.1", True, f"it was deleted {ON[side]}; recorded at {rfc3339(facts.tombstone.since)}"
         else:
-            yield _step("S2", True, f"it does not exist {ON[side]}, as a complete list shows")
+            yield "S2", True, f"it does not exist {ON[side]}, as a complete list shows"
 
 
-def _of_content(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
+def _of_content(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Step]:
     if row := _pending(facts, "content"):
-        yield _step("S3.6", False, f"the {policy.downstream} rejects the copy: {row['error']}")
+        yield "S3.6", False, f"the {policy.downstream} rejects the copy: {row['error']}"
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
     match facts.plan.content:
         case Create():
-            yield _step("S3.2", None, f"the copy must be created {ON[policy.downstream]}")
+            yield "S3.2", None, f"the copy must be created {ON[policy.downstream]}"
         case Seed(follows=follows):
-            yield _step(*SEEDS[follows])
+            yield SEEDS[follows]
         case Update(why=why) | Delete(why=why):
             done, rule, cause = CAUSES[why]
-            yield _step(rule, None, f"the copy must be {done}: {cause}")
+            yield rule, None, f"the copy must be {done}: {cause}"
         case Wait(until=until) if until is not Until.RETRY:
-            yield _step(_UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}")
+            yield _UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}"
         case Hold(message=message, hint=hint, reason=reason):
             if not facts.holds:
                 rule = hold_rule(reason, by_policy=policy.sync_policy is not None)
-                yield _step(rule, False, f"{message}; {hint}")
+                yield rule, False, f"{message}; {hint}"
         case None if isinstance(up, View) and isinstance(down, View):
             yield _agreement(facts, policy, up, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:
             if down.terminating:
                 yield _finalizing(facts, policy)
             elif facts.running:
-                yield _step("S5.3", True, "crsyncer does not own the object, so it is not deleted")
+                yield "S5.3", True, "crsyncer does not own the object, so it is not deleted"
             else:
-                yield _step("S5", None, "the agent decides about the copy when it runs")
+                yield "S5", None, "the agent decides about the copy when it runs"
         case None if isinstance(up, View) and up.terminating and down is Gap.ABSENT:
-            yield _step("S5", True, "the upstream object is being deleted, so no copy is created")
+            yield "S5", True, "the upstream object is being deleted, so no copy is created"
     if facts.error and isinstance(facts.plan.content, Create | Seed | Update | Delete):
         again = f"at {rfc3339(facts.next_try)}" if facts.next_try is not None else "soon"
-        yield _step("S10", None, f"the last try has failed, the next one is {again}: {facts.error}")
+        yield "S10", None, f"the last try has failed, the next one is {again}: {facts.error}"
 
 
-def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Json:
+def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Step:
     names = ", ".join(_finalizers(facts, policy.downstream)) or "not known"
-    return _step("S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}")
+    return "S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}"
 
 
-def _agreement(facts: ObjectFacts, policy: KindPolicy, up: View, down: View) -> Json:
+def _agreement(facts: ObjectFacts, policy: KindPolicy, up: View, down: View) -> Step:
     if down.terminating:
         return _finalizing(facts, policy)
     if down.stamp is not None and down.stamp.upstream_uid != up.uid:
-        return _step("S5.4", None, f"nothing is written to the {policy.downstream} until {Until.UPSTREAM_LISTED}")
+        return "S5.4", None, f"nothing is written to the {policy.downstream} until {Until.UPSTREAM_LISTED}"
     if not facts.is_comparable:
-        return _step("C4.1", None, "a SyncPolicy changes what is copied; the agent compares both sides when it runs")
+        return "C4.1", None, "a SyncPolicy changes what is copied; the agent compares both sides when it runs"
     if policy.shape.keep_local:
-        return _step("C3.2", True, "upstream's content is on the copy, whose other fields may differ")
+        return "C3.2", True, "upstream's content is on the copy, whose other fields may differ"
     paths = [path for path, _, _ in _differences(facts, policy) if not path.startswith("status")]
     if not paths:
-        return _step("S3.2", True, "both sides have the same content")
+        return "S3.2", True, "both sides have the same content"
     where = ", ".join(paths[:5])
     if not facts.running:
-        return _step("S3.2", None, f"the content differs in {where}")
+        return "S3.2", None, f"the content differs in {where}"
     why = "the server changed it at admission, or the CRD says drift: keep"
-    return _step("S3.5", True, f"the content differs in {where}: {why}")
+    return "S3.5", True, f"the content differs in {where}: {why}"
 
 
-def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
+def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Step]:
     row = _pending(facts, "status")
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
     up, record = receiver(up, facts.record) if isinstance(up, View) else (up, facts.record)
     if isinstance(up, View) and up.shared:
-        yield _step("F10.3", True, f"its status goes to RobotObjectStatus {own_name(policy, facts.key)}, not to it")
+        yield "F10.3", True, f"its status goes to RobotObjectStatus {own_name(policy, facts.key)}, not to it"
     if row is not None and row["dead"]:
-        yield _step("S10", False, f"the {policy.upstream} rejects the status permanently: {row['error']}")
+        yield "S10", False, f"the {policy.upstream} rejects the status permanently: {row['error']}"
     elif row is not None:
         answer = f"; last answer: {row['error']}" if row["error"] else ""
-        yield _step("S6.3", None, f"the status waits to be sent to the {policy.upstream}{answer}")
+        yield "S6.3", None, f"the status waits to be sent to the {policy.upstream}{answer}"
     elif isinstance(facts.plan.status, Hold):
         if not facts.holds:
-            yield _step("S4.5", False, f"{facts.plan.status.message}; {facts.plan.status.hint}")
+            yield "S4.5", False, f"{facts.plan.status.message}; {facts.plan.status.hint}"
     elif isinstance(down, View) and isinstance(up, View) and policy.related:
         waits = facts.plan.content is not None
-        steps = status_steps(policy, up, down, facts.record, lacks_status=facts.lacks_status, waits=waits)
-        yield from (_step(*step) for step in steps)
+        yield from status_steps(policy, up, down, facts.record, lacks_status=facts.lacks_status, waits=waits)
     elif isinstance(down, View) and isinstance(up, View):
         if down.stamp is None or down.stamp.upstream_uid != up.uid:
-            yield _step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
+            yield "S5.4", None, "no status is sent until the copy belongs to this upstream object"
         elif not down.status:
-            yield _step("S4.3", True, "the copy has no status to send")
+            yield "S4.3", True, "the copy has no status to send"
         elif record.acknowledged != down.status:
-            yield _step("S4.1", None, "the newest status has not been sent yet")
+            yield "S4.1", None, "the newest status has not been sent yet"
         elif any(path.startswith("status") for path, _, _ in _differences(facts, policy)):
             why = "its schema or another writer changed it, or the newest status was dropped"
-            yield _step("S4.8", True, f"the {policy.upstream} has another status: {why}")
+            yield "S4.8", True, f"the {policy.upstream} has another status: {why}"
         else:
-            yield _step("S4.1", True, f"the {policy.upstream} has acknowledged the newest status")
+            yield "S4.1", True, f"the {policy.upstream} has acknowledged the newest status"
 
 
-def _of_finalizer(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
+def _of_finalizer(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Step]:
     row, up = _pending(facts, "finalizer"), facts.observations[policy.upstream]
     if row is not None and row["dead"]:
-        yield _step(
-            "C6.2", False, f"the {policy.upstream} rejects this robot's finalizer, so no copy is made: {row['error']}"
-        )
+        refused = f"the {policy.upstream} rejects this robot's finalizer"
+        yield "C6.2", False, f"{refused}, so no copy is made: {row['error']}"
     elif row is not None:
         answer = f"; last answer: {row['error']}" if row["error"] else ""
-        yield _step("C6.3", None, f"this robot's finalizer is to be removed {ON[policy.upstream]}{answer}")
+        yield "C6.3", None, f"this robot's finalizer is to be removed {ON[policy.upstream]}{answer}"
     elif isinstance(up, View) and up.finalized and up.terminating:
         text = f"the object waits {ON[policy.upstream]} until its copy has gone and the last status is up"
         over = f"; the grace period ends at {rfc3339(up.deleted_at + policy.grace_seconds)}"
-        yield _step("C6.3", None, text + (over if policy.blocking and up.deleted_at else ""))
+        yield "C6.3", None, text + (over if policy.blocking and up.deleted_at else "")
     elif isinstance(up, View) and up.finalized:
-        yield _step("C6.1", True, f"deleted {ON[policy.upstream]}, the object will wait until its copy has gone")
+        yield "C6.1", True, f"deleted {ON[policy.upstream]}, the object will wait until its copy has gone"
 
 
 def _verdict(facts: ObjectFacts, steps: list[Json]) -> tuple[str, str]:

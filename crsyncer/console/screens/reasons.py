@@ -113,7 +113,14 @@ def with_health(
         found.append(_reason("attention", "DeadLetters", writes=count(dead, "write")))
     for resource, copies in (overdue or {}).items():
         if copies:
-            found.append(_reason("degraded", "DeletionOverdue", resource=resource, copies=_copies(copies)))
+            found.append(
+                _reason(
+                    "degraded",
+                    "DeletionOverdue",
+                    resource=resource,
+                    copies=f"{count(copies, 'copy')} {('is', 'are')[copies != 1]}",
+                )
+            )
     if unreturned[0]:
         statuses = count(unreturned[0], "status")
         found.append(_reason("degraded", "StatusNotReturned", statuses=statuses, why=unreturned[1]))
@@ -132,10 +139,6 @@ def with_health(
     found.sort(key=lambda reason: _ORDER.index(reason[:2]))
     reasons = [{"code": code, "level": level, "message": text, "hint": hint} for level, code, text, hint in found]
     return content | {"health": worst(level for level, *_ in found if level != INFO), "reasons": reasons}
-
-
-def _copies(number: int) -> str:
-    return f"{number} copy is" if number == 1 else f"{number} copies are"
 
 
 def _reason(health: str, code: str, *, message: str = "", hint: str = "", **values: object) -> _Reason:
@@ -233,10 +236,8 @@ def _stopped_reasons(content: Json) -> Iterator[_Reason]:
     for row in content.get("stoppedKinds", ()):
         number, resource = row["copies"], row["resource"]
         verb, where = ("follows", "follow")[number != 1], ON[Side(row["specSource"]).other]
-        annotation = f"{SPEC_SOURCE}={row['specSource']}"
-        copies = "1 copy" if number == 1 else f"{number} copies"
-        values = {"resource": resource, "copies": copies, "where": where, "follow": verb, "annotation": annotation}
-        yield _reason(INFO, "KindStopped", **values)
+        values = {"resource": resource, "copies": count(number, "copy"), "where": where, "follow": verb}
+        yield _reason(INFO, "KindStopped", annotation=f"{SPEC_SOURCE}={row['specSource']}", **values)
     for kind in content["kinds"]:
         if done := kind.get("massDeletion"):
             side = Side(kind["specSource"])

@@ -16,8 +16,11 @@ def missing_rows(kinds: Kinds) -> Iterator[Json]:
     for resource, kind in kinds.stopped.stopped.items():
         if kind.missing:
             copies = kinds.stopped.copies(resource)
-            number, stay = ("1 copy", "stays") if copies == 1 else (f"{copies} copies", "stay")
-            left = f"; {number} {ON[kind.downstream]} {stay}" if copies else ""
+            left = (
+                f"; {count(copies, 'copy')} {ON[kind.downstream]} {'stays' if copies == 1 else 'stay'}"
+                if copies
+                else ""
+            )
             yield {
                 "resource": resource,
                 "specSource": kind.upstream.value,

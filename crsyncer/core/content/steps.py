@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,6 @@ from crsyncer.errors import ConfigError
 
 PATH_TEXT = Text(LONGEST, pattern=PATH, words="a JSON Pointer such as /spec/url")
 _MOST = 32
-_VERBS = ("set", "remove", "regex", "template", "cel")
 _NOT_CONTENT = re.compile(r"/(apiVersion|kind|metadata|status|\*)(/|$)")
 """`*` among them: it would be each of the others, too."""
 _METADATA = re.compile(r"/metadata/(labels|annotations)/[^/]+")
@@ -118,21 +118,7 @@ def _read_step(fields: Fields) -> Step:
     given = [verb for verb in _VERBS if verb in fields]
     if len(given) != 1:
         raise ConfigError(f"{fields.place} has {' and '.join(given) or 'no verb'}; allowed: one of {', '.join(_VERBS)}")
-    return Step(fields.place, path, _read_verb(given[0], fields))
-
-
-def _read_verb(name: str, fields: Fields) -> Verb:
-    match name:
-        case "set":
-            return _read_set(fields)
-        case "remove":
-            return _read_remove(fields)
-        case "regex":
-            return _read_regex(fields)
-        case "template":
-            return _read_template(fields)
-        case _:
-            return _read_cel(fields)
+    return Step(fields.place, path, _VERBS[given[0]](fields))
 
 
 def _read_set(fields: Fields) -> Set:
@@ -176,11 +162,18 @@ def _read_template(fields: Fields) -> Render:
 def _read_cel(fields: Fields) -> Cel:
     expression = fields.text("cel", Text(1024, 1))
     # The first as an API server checks it; the second also where a comment stands between, and not in texts.
-    found = _UNSTABLE.search(expression) or _UNSTABLE.search(_without_comments(expression))
+    bare = _CEL_TOKENS.sub(lambda token: " " if token["comment"] else token[0], expression)
+    found = _UNSTABLE.search(expression) or _UNSTABLE.search(bare)
     if found:
         raise ConfigError(f"{fields.at('cel')} calls {found[1]}, whose order is not stable; allowed: other macros")
     return Cel(expression)
 
 
-def _without_comments(expression: str) -> str:
-    return _CEL_TOKENS.sub(lambda token: " " if token["comment"] else token[0], expression)
+_VERBS: Mapping[str, Callable[[Fields], Verb]] = {
+    "set": _read_set,
+    "remove": _read_remove,
+    "regex": _read_regex,
+    "template": _read_template,
+    "cel": _read_cel,
+}
+"""By name of its field, how each verb is read."""

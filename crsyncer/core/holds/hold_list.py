@@ -13,25 +13,21 @@ KIND_MISSING = Hold(
     HoldReason.KIND_MISSING,
     "the kind has vanished upstream, is being deleted there, or was made anew: its copies are kept until their objects "
     "are back",
-    "",
 )
 MASS_DELETION = Hold(
     HoldReason.MASS_DELETION,
     "many objects vanished upstream at once, or nothing refers to them any more, and no list confirms that",
-    "",
 )
 RESTORED = Hold(
     HoldReason.RESTORED,
     "the upstream cluster was restored from an older state, is another one than before, or is mapped to other "
     "namespaces",
-    "",
 )
 SELECTION_CHANGED = Hold(
     HoldReason.SELECTION_CHANGED,
     "the selection of the kind was edited, and many copies have no selected original any more",
-    "",
 )
-MANUAL = Hold(HoldReason.MANUAL, "somebody holds back every deletion of this kind", "")
+MANUAL = Hold(HoldReason.MANUAL, "somebody holds back every deletion of this kind")
 
 DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED, SELECTION_CHANGED, MANUAL)}
 """What deletions are held for, by reason. A human can release these, and no others; all but MANUAL also end by

@@ -109,7 +109,8 @@ class Hold:
 
     reason: HoldReason
     message: str
-    hint: str
+    hint: str = ""
+    """Empty: it needs the id that the hold gets."""
 
 
 NAME_TAKEN = Hold(

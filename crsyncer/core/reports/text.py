@@ -50,8 +50,10 @@ def duration(seconds: float) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """A number of things: `1 status`, `2 statuses`."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith('s') else 's'}"
+    """A number of things: `1 status`, `2 statuses`, `2 copies`."""
+    if number != 1:
+        thing = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}{'es' if thing.endswith('s') else 's'}"
+    return f"{number} {thing}"
 
 
 def some(texts: Collection[str], most: int = 5, *, separator: str = ", ", longest: int = 300) -> str:

@@ -10,7 +10,6 @@ from crsyncer.core.model import Cursor, Freshness, Json, Key, Side, View
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.project import objection
 from crsyncer.core.reports.facts import Action, Fact
-from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.pages import PageLimit
 from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import EventType
@@ -19,7 +18,6 @@ from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Observer
 from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.list_objects import listed
 from crsyncer.runtime.listwatch import ListWatch, Phase
 
 
@@ -162,10 +160,6 @@ class Informer:
                 self.absent(key)
             return False
         return wanted.shown(key, raw, known=known)
-
-    async def list_items(self, call: Call) -> list[Json]:
-        """The objects of a short list. Raises the SyncError that the answer means."""
-        return listed(await self.listwatch.connection.request(call))
 
     def absent(self, key: Key) -> None:
         """Handle it as deleted; its last state is not known."""

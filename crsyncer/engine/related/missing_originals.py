@@ -3,11 +3,8 @@
 import asyncio
 from collections.abc import Set
 
-from crsyncer.core.model import Json, Key
-from crsyncer.core.pair.object_calls import collection
-from crsyncer.core.requests import calls
+from crsyncer.core.model import Key
 from crsyncer.core.watching.backoff import RETRY
-from crsyncer.engine.caching.informer import Informer
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.errors import Conflict, SyncError
 from crsyncer.runtime.waits import Waits, chance, first_of
@@ -107,14 +104,3 @@ class MissingOriginals:
             return "an original cannot be read, or its copy has no valid name"
         texts = [f"{key}{wrong[key]}" for key in keys[:_SHOWN]]
         return "; ".join([*texts, *([f"and {len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else [])])
-
-
-async def read_original(kind: Kind, key: Key) -> tuple[Informer, Json] | None:
-    """An original, and the informer of its namespace; None: there is none. Raises SyncError."""
-    policy = kind.policy
-    informer = next((each for each in kind.on(policy.upstream) if each.namespace in ("", key.namespace)), None)
-    if informer is None:
-        return None
-    call = calls.list_one(collection(policy, policy.upstream, informer.namespace), key)
-    items = await informer.list_items(call)
-    return next(((informer, raw) for raw in items if informer.identify(raw, None) == key), None)

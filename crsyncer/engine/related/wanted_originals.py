@@ -13,13 +13,16 @@ from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.kinds.related_entry import RelatedEntry
 from crsyncer.core.model import EntryId, Json, Key, ReferenceRow, Side, Source, Tombstone
 from crsyncer.core.pair.decide import may_delete
+from crsyncer.core.pair.object_calls import collection
 from crsyncer.core.related.relate import NO_REFERENCES, References, Selection
+from crsyncer.core.requests.calls import list_one
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.kind import Kind
-from crsyncer.engine.related.missing_originals import MissingOriginals, read_original
+from crsyncer.engine.related.missing_originals import MissingOriginals
 from crsyncer.engine.related.references import KeptCopies, ReferenceTable
 from crsyncer.engine.related.selections import Selections
 from crsyncer.errors import NotServed, SyncError, Throttled
+from crsyncer.runtime.list_objects import listed
 
 log = logging.getLogger(__name__)
 
@@ -375,12 +378,16 @@ class WantedOriginals:
             self._failed_for(key)
 
     async def _fetch_one(self, kind: Kind, key: Key) -> None:
-        """Fetch one original. Raises SyncError."""
-        found = await read_original(kind, key)
-        if key not in self._missing:
-            return  # the watch has shown it meanwhile, or nothing refers to it any more
-        if found is not None:
-            found[0].shown(key, found[1], None)
+        """Fetch one original from the informer of its namespace. Raises SyncError."""
+        policy, upstream = kind.policy, kind.policy.upstream
+        for informer in [each for each in kind.on(upstream) if each.namespace in ("", key.namespace)][:1]:
+            call = list_one(collection(policy, upstream, informer.namespace), key)
+            items = listed(await self._context.connections[upstream].request(call))
+            raw = next((each for each in items if informer.identify(each, None) == key), None)
+            if (
+                raw is not None and key in self._missing
+            ):  # else the watch has shown it, or nothing refers to it any more
+                informer.shown(key, raw, None)
         self._found_out(kind, key)
 
     def _found_out(self, kind: Kind, key: Key) -> None:
