@@ -23,7 +23,7 @@ from crsyncer.engine.pairs.own_statuses import StatusPlace
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Cluster
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.dispatcher import Dispatcher, Job
+from crsyncer.runtime.dispatcher import Dispatcher
 
 
 class Engine:
@@ -77,7 +77,10 @@ class Engine:
             )
             for side in Side
         }
-        self.dispatchers = {side: Dispatcher(connection, self._start) for side, connection in self.connections.items()}
+        self.dispatchers: dict[Side, Dispatcher[Key]] = {
+            side: Dispatcher(connection, lambda job: self.kinds.start(job))
+            for side, connection in self.connections.items()
+        }
         self.context = EngineContext(
             connections=self.connections,
             dispatchers=self.dispatchers,
@@ -135,6 +138,3 @@ class Engine:
             for entry in self.kinds.entries.values()
             if entry.uid
         }
-
-    def _start(self, job: Job[Key]) -> asyncio.Task[None] | None:
-        return self.kinds.start(job)

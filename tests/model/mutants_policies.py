@@ -44,7 +44,7 @@ POLICY_PROMISES = (
     Mutant("the copy of a primary does not wait for those of what it refers to", RelatedFirst.delay,
            "if not self._is_going(key) or not self.remain(key):", "if True:",
            noticed_by="primaries in two places", says="its related copy, is there"),
-    Mutant("what is breaking is followed", api_plan._Obstacles.to,
+    Mutant("what is breaking is followed", api_plan._obstacle,
            "found = breaking(crd, revision)", "found = ()",
            noticed_by="breaking", says="nobody allowed that"),
 )

@@ -77,13 +77,15 @@ def _metadata(side: str, field: str, empty: str) -> str:
     return f"{side} == null ? {empty} : {side}.metadata.?{field}.orValue({empty})"
 
 
+def _old_and_new(field: str, empty: str) -> dict[str, str]:
+    """The variables with a field of the metadata of the object as it was, and as it shall be."""
+    name = field.lower()
+    return {f"old{field}": _metadata("oldObject", name, empty), f"new{field}": _metadata("object", name, empty)}
+
+
 def kind_policy(policy: KindPolicy) -> Json:
     """What robots may write of a kind: the status of their own objects, or their own copies (S2.1, S4, S5.3)."""
-    variables = {
-        "robot": _ROBOT,
-        "oldLabels": _metadata("oldObject", "labels", "{}"),
-        "newLabels": _metadata("object", "labels", "{}"),
-    }
+    variables = {"robot": _ROBOT, **_old_and_new("Labels", "{}")}
     validations = [_validation("variables.robot != ''", "malformed robot identity")]
     if policy.upstream is Side.CLOUD and policy.related:  # originals are never written (C5.4)
         validations.append(_validation("false", "a robot may only read it"))
@@ -92,10 +94,9 @@ def kind_policy(policy: KindPolicy) -> Json:
     else:
         _confine_copies(policy, variables, validations)
     validations.append(_validation(_AT_HOME, "object is not in this robot's namespace"))
-    every = [policy.in_cloud.plural, f"{policy.in_cloud.plural}/*"]
     return _admission_policy(
         f"crsyncer-robot-writes.{policy.in_cloud.resource}",
-        rules=[{"apiGroups": [policy.in_cloud.group], "apiVersions": ["*"], "operations": ["*"], "resources": every}],
+        rules=[_every(policy.in_cloud.objects(""))],
         variables=variables,
         validations=validations,
     )
@@ -111,8 +112,7 @@ def _confine_reports(policy: KindPolicy, variables: dict[str, str], validations:
     allowed = "a robot may only write status"
     if policy.blocking:
         variables["mine"] = f"{_text(OURS + 'robot-')} + variables.robot"
-        variables["oldFinalizers"] = _metadata("oldObject", "finalizers", "[]")
-        variables["newFinalizers"] = _metadata("object", "finalizers", "[]")
+        variables |= _old_and_new("Finalizers", "[]")
         variables["isFinalizer"] = _IS_FINALIZER
         status += " || variables.isFinalizer"
         allowed += " and its own finalizer"
@@ -136,8 +136,7 @@ def _confine_reports(policy: KindPolicy, variables: dict[str, str], validations:
 
 def _confine_copies(policy: KindPolicy, variables: dict[str, str], validations: list[Json]) -> None:
     """The rules where the robot owns the objects: it may write those with its signature, and sign no others (S5.3)."""
-    variables["oldAnnotations"] = _metadata("oldObject", "annotations", "{}")
-    variables["newAnnotations"] = _metadata("object", "annotations", "{}")
+    variables |= _old_and_new("Annotations", "{}")
     allowed = (
         "request.operation in ['CREATE', 'UPDATE', 'DELETE'] && request.?subResource.orValue('') in ['', 'status']"
     )
@@ -216,14 +215,10 @@ def publishing_policies() -> tuple[Json, Json]:
 
     RBAC cannot say which CRDs an account creates. So it may create what its role lets it update, which RBAC does say.
     """
-    signature = {
-        "oldAnnotations": _metadata("oldObject", "annotations", "{}"),
-        "newAnnotations": _metadata("object", "annotations", "{}"),
-    }
     crds = _admission_policy(
         "crsyncer-robot-crds",
         rules=[_every(CRD_COLLECTION)],
-        variables={"robot": _ROBOT, **signature},
+        variables={"robot": _ROBOT, **_old_and_new("Annotations", "{}")},
         validations=[
             _validation("variables.robot != ''", "malformed robot identity"),
             _validation(_IS_WRITE, "a robot may only create and update CRDs"),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from crsyncer.core.accounts.access import Act, Need
@@ -165,10 +166,10 @@ def plan_api(seen: Observed, api: Api, *, resource: str, robot: str, memory: Mem
     wanted = None if api.paused else seen.own
     if wanted is not None and wanted.name in seen.revisions and seen.revisions[wanted.name] is None:
         return _stays(f"the {target}'s APIRevision {wanted.name} has another content than its name stands for", memory)
-    obstacles = _Obstacles(seen.target, api, robot, memory)
+    obstacle = partial(_obstacle, seen.target, api=api, robot=robot, memory=memory)
     held = stuck = ("", "")
     if wanted is not None and wanted.name != entry.revision:
-        held = obstacles.to(wanted)
+        held = obstacle(wanted)
     followed = seen.revisions.get(entry.revision or _lost_entry(seen.api_set, memory))
     if wanted is not None and not held[0]:
         followed = wanted
@@ -177,7 +178,7 @@ def plan_api(seen: Observed, api: Api, *, resource: str, robot: str, memory: Mem
         held = (f"{place}: its entry names {entry.revision}, which is no revision", "")
     elif followed is not None and (followed is not wanted or name == entry.revision):
         # Whoever wrote the entry by hand wants just this revision, and knows what it takes away (C8.4).
-        stuck = obstacles.to(followed, by_hand=memory.entry not in ("", name))
+        stuck = obstacle(followed, by_hand=memory.entry not in ("", name))
     crd = None
     if followed is not None and not stuck[0]:
         crd = _new_crd(seen.target, followed, target, robot, memory)
@@ -224,30 +225,24 @@ def _stays(message: str, memory: Memory) -> ApiPlan:
     return ApiPlan(ApiState.HELD, memory.entry, message, replace(memory, held=message, held_revision=""))
 
 
-@dataclass(frozen=True, slots=True)
-class _Obstacles:
-    target: Json | None
-    api: Api
-    robot: str
-    memory: Memory
+def _obstacle(
+    crd: Json | None, revision: Revision, *, api: Api, robot: str, memory: Memory, by_hand: bool = False
+) -> tuple[str, str]:
+    """Why the CRD must not follow a revision (empty: it may, or does already), and what a release would let pass.
 
-    def to(self, revision: Revision, *, by_hand: bool = False) -> tuple[str, str]:
-        """Why the CRD must not follow a revision (empty: it may, or does already), and what a release would let pass.
-
-        `by_hand`: somebody has chosen just this revision.
-        """
-        crd = self.target
-        if crd is None or _follows(crd, revision, self.memory):
-            return "", ""
-        if self.api.source is Side.ROBOT and is_foreign(crd, self.robot):
-            return f"the cloud's CRD was not made by {self.robot}, so it does not follow {revision.name}", ""
-        found = breaking(crd, revision)
-        never = [each for each in found if each.change is Change.SCOPE]
-        if by_hand or self.api.allow_breaking or self.memory.released == revision.name:
-            found = tuple(never)
-        if not found:
-            return "", ""
-        return f"{revision.name} is breaking: {'; '.join(map(str, found))}", "" if never else revision.name
+    `by_hand`: somebody has chosen just this revision.
+    """
+    if crd is None or _follows(crd, revision, memory):
+        return "", ""
+    if api.source is Side.ROBOT and is_foreign(crd, robot):
+        return f"the cloud's CRD was not made by {robot}, so it does not follow {revision.name}", ""
+    found = breaking(crd, revision)
+    never = [each for each in found if each.change is Change.SCOPE]
+    if by_hand or api.allow_breaking or memory.released == revision.name:
+        found = tuple(never)
+    if not found:
+        return "", ""
+    return f"{revision.name} is breaking: {'; '.join(map(str, found))}", "" if never else revision.name
 
 
 def _follows(crd: Json, revision: Revision, memory: Memory) -> bool:

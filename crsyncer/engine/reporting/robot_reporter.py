@@ -167,7 +167,7 @@ class RobotReporter:
     async def _write_once(self, place: str, content: Json) -> None:
         found = self._found or await self._find(place)
         beat = max(self._beat + 1, int(self._clock()))  # also after a report that nobody remembers
-        reply = await self._send(
+        reply = await self._cloud.cluster.request(
             robot_report.write_report(self._robot, place, content | {"beat": beat}, metadata=found)
         )
         if reply.status == 404 and found is None and reply.body:
@@ -202,13 +202,10 @@ class RobotReporter:
         self._settled = True
 
     async def _ask(self, call: Call) -> Reply:
-        reply = await self._send(call)
+        reply = await self._cloud.cluster.request(call)
         if reply.status == 404:
             raise NotServed("the cloud has no fleet")
         return reply.happened()
-
-    async def _send(self, call: Call) -> Reply:
-        return await self._cloud.cluster.request(call)
 
 
 def _is_listed(entry: KindEntry) -> bool:
