@@ -34,7 +34,7 @@ class Endpoint:
 
     def objects(self, namespace: str, selector: str = "") -> Collection:
         """The objects in a namespace, as this side calls it, or ("") in all."""
-        return Collection(self.group, self.version, self.plural, namespace if self.namespaced else "", selector)
+        return Collection(self.group, self.version, self.plural, namespace, selector)
 
     def complete(self, item: Json) -> None:
         """Name the kind of an object in a list, which names it only on the list itself."""
