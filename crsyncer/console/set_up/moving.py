@@ -108,12 +108,13 @@ async def _pairs(policy: KindPolicy, senders: Mapping[Side, Send]) -> Pairs:
 async def _list(pairs: Pairs, side: Side, send: Send, *, namespace: str) -> None:
     """List the cloud as a gateway allows, metadata only; the robot whole, with objects of other robots."""
     policy = pairs.policy
+    endpoint = policy.endpoint(side)
     collection = object_calls.collection(policy, side, namespace)
     if side is Side.ROBOT:
         collection = replace(collection, selector="")
     try:
         async for raw in lister.objects(send, collection, accept=PARTIAL_LIST if side is Side.CLOUD else JSON):
-            policy.endpoint(side).complete(raw)
+            raw |= {"apiVersion": endpoint.api_version, "kind": endpoint.kind}  # metadata alone are of another kind
             if objection(raw, replace(policy, filtered=False), side, namespace=collection.namespace):
                 continue
             if (key := policy.key_of(side, key_of(raw))) is not None:
