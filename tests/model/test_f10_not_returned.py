@@ -170,6 +170,16 @@ def test_F10_3_an_object_that_was_deleted_or_changed_by_others_is_put_right_at_t
         assert found["metadata"]["annotations"][ROBOT_ANNOTATION]
 
 
+def test_F10_3_an_object_with_labels_of_others_that_was_deleted_is_made_again() -> None:
+    with sharing() as world:
+        world.report("a", {"n": 1})
+        world.cloud.label(own_name(), kind=OWN_STATUSES, team="blue")
+        world.report("a", {"n": 2})
+        world.cloud.delete(own_name(), kind=OWN_STATUSES)
+        world.report("a", {"n": 3})
+        assert returned(world) == {"n": 3}
+
+
 def test_F10_3_S4_8_the_audit_finds_an_object_that_was_deleted() -> None:
     with sharing() as world:
         world.report("a", {"n": 1})

@@ -221,6 +221,8 @@ class OwnStatuses:
 
     def _know(self, key: Key, upstream_uid: str, own: OwnStatus | None) -> None:
         record = self._cache.record_of(key, upstream_uid)
+        if own is None:
+            self._metadata.pop(key, None)
         if own is None and record.returned:  # what has acknowledged the status is gone
             record = replace(record, returned=False, acknowledged="", upstream_status="")
         self._cache.remember(key, replace(record, own=own))
