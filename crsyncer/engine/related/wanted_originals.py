@@ -384,9 +384,7 @@ class WantedOriginals:
             call = list_one(collection(policy, upstream, informer.namespace), key)
             items = listed(await self._context.connections[upstream].request(call))
             raw = next((each for each in items if informer.identify(each, None) == key), None)
-            if (
-                raw is not None and key in self._missing
-            ):  # else the watch has shown it, or nothing refers to it any more
+            if raw is not None and key in self._missing:  # else the watch has shown it, or nothing needs it any more
                 informer.shown(key, raw, None)
         self._found_out(kind, key)
 
