@@ -209,3 +209,4 @@ def test_F2_3_a_kind_without_a_crd_and_a_policy_is_not_placeable():
     assert found.verdict is Verdict.NOT_PLACEABLE
     assert "no SyncPolicy in the cloud for configmaps" in found.message
     assert without_crd(is_served=False).verdict is Verdict.NOT_SERVED
+    assert without_crd(resource="secrets", is_served=False).sensitive

@@ -172,7 +172,16 @@ def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
 def kind_in_discovery(resource: str, described: Json | None, policies: Mapping[str, Json]) -> PlacedKind:
     """A kind without a CRD, as discovery describes it (None: it is not served), and the SyncPolicies of the cloud."""
     plural, _, group = resource.partition(".")
-    kind = PlacedKind(resource, group, plural, kind="", version="", namespaced=True, has_status=False)
+    kind = PlacedKind(
+        resource,
+        group,
+        plural,
+        kind="",
+        version="",
+        namespaced=True,
+        has_status=False,
+        sensitive=resource == "secrets",
+    )
     if described is None:
         return replace(kind, verdict=Verdict.NOT_SERVED, message=not_served(resource))
     spec = described["spec"]
@@ -183,7 +192,6 @@ def kind_in_discovery(resource: str, described: Json | None, policies: Mapping[s
         version=storage["name"],
         namespaced=spec["scope"] == "Namespaced",
         has_status=bool(storage["subresources"]),
-        sensitive=resource == "secrets",
     )
     return _placeable(kind, {}, policies, f"no SyncPolicy in the cloud for {resource}")
 
