@@ -5,6 +5,7 @@ import pytest
 from crsyncer.ports import Reply
 from tests.fleet_model.oracle import ROBOTS
 from tests.fleet_model.sharded import GOALS, SHARD_LABEL, SYNC_STATES, Sharded, sharded
+from tests.fleet_model.world_parts import DECISIONS
 from tests.model.answers import FORBIDDEN
 
 NEW, OLD = {"x": 2}, {"x": 1}
@@ -70,6 +71,24 @@ def test_F1_1_a_shard_that_is_away_stops_no_other_and_loses_nothing() -> None:
         fleet.agree()
         assert fleet["b"].specs() == {"robot-rb/dock": NEW}
         assert fleet["b"].verbs(began) == ["patch"]
+
+
+def test_F1_1_F6_3_a_decision_names_no_robot_that_has_gone_while_a_new_leader_cannot_see_a_shard() -> None:
+    with sharded(robotSelectors=[], robotNames=["r0"]) as fleet:
+        fleet.world.settle()
+        assert set(fleet.world.decided()) == {"r0"}
+        fleet.world.kill()
+        fleet.world.cut(fleet["b"].link)
+        fleet.world.start()
+        fleet.world.pass_time(60)
+        fleet.world.edit(robotNames=["r9"])
+        fleet.world.pass_time(60)
+        assert fleet.world.specs() == {}
+        assert fleet.world.decided() == {}
+        assert len(fleet.world.stored(DECISIONS)) == 1
+        fleet.world.mend(fleet["b"].link)
+        fleet.agree()
+        assert fleet.world.stored(DECISIONS) == {}
 
 
 def test_F1_1_a_new_leader_goes_on_without_a_shard_that_is_away_and_changes_nothing_there() -> None:

@@ -305,16 +305,18 @@ class Placements:
         await self._own.send(PLACEMENTS.resource, call)
 
     async def _write_decisions(self, placement: Placement, desk: _Desk) -> None:
-        urgent, pace = desk.progress.urgent(), decision_pace(len(desk.robots))
+        urgent, pace, fleet = desk.progress.urgent(), decision_pace(len(desk.robots)), self._state.fleet
+        # What is held, or not seen yet (F1.1), could not be released without it once the placement is gone (F5.2).
+        is_bound = bool(fleet.bound[placement.uid])
+        is_needed = is_bound or not resolution.all_listed(fleet)
         for number, robots in desk.progress.decisions().items():
             key = Key(placement.namespace, f"{placement.name}-{number}")
-            if not robots and not self._state.fleet.bound[placement.uid]:
-                if resolution.all_listed(self._state.fleet):
-                    await self._own.delete(DECISIONS, key)
-                else:
-                    self._dispatcher.later(_job(placement.text), _PACE_SECONDS)  # replicas may be unseen (F1.1)
-            elif not robots and not self._decisions[key].robots:
-                continue  # what is held without it could not be released once the placement is gone (F5.2)
+            stored = self._decisions.get(key)
+            if not robots and not is_needed:
+                await self._own.delete(DECISIONS, key)
+            elif not robots and (stored is None or not stored.robots):
+                if not is_bound:
+                    self._dispatcher.later(_job(placement.text), _PACE_SECONDS)
             elif self._is_time(placement, desk, key.name, pace=0.0 if number in urgent else pace):
                 await self._own.put(DECISIONS, key, decision_body(placement, number, robots))
                 self._decisions[key] = Decision(*key, placement.name, placement.uid, number, dict(robots))
