@@ -68,7 +68,7 @@ class DeletionJudge:
         """What the policy says."""
         self._followed: Followed[_Rule] = Followed(world, _rule_of)
         self.ended = -_RACE_SECONDS
-        """When the policy was deleted last, and blocking ended with it."""
+        """When the policy was deleted last, and blocking ended with it, or until when that could not be heard."""
         self._left: dict[str, float] = {}
         """By uid, when upstream's object was last seen to go or be gone, or not to be this robot's."""
         self._returned: dict[str, float] = {}
@@ -197,8 +197,11 @@ class DeletionJudge:
             yield f"deletion is by {now}, and should be by {self.rule.followed}"
 
     def look(self) -> None:
-        """Note which rule the agent follows."""
+        """Note which rule the agent follows, and whether it can have heard that blocking has ended."""
         self._followed.look()
+        link = self._world.weather[Side.ROBOT]
+        if self._has_ended() and (link.cut or link.silent):
+            self.ended = self._world.clock.now
 
     def _must_block(self) -> bool:
         return all(blocking for blocking, _, _ in self._followed.in_force())

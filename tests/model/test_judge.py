@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 
 import pytest
 
 from crsyncer.core.kinds import read_kind
 from crsyncer.core.pair import decide
 from crsyncer.engine.kinds.left_behind import LeftBehind
+from tests.model.history import Step
 from tests.model.mutant import Mutant
 from tests.model.policies import EDGE, apply_policy, edit_policy, on_robot, with_policy
+from tests.model.policy_history import policy_history_of
+from tests.model.policy_machine import PolicyMachine
 from tests.model.projected import JOB_KIND, JOBS, TASKS, serve_jobs, tasks
 from tests.model.world import World
 
@@ -135,3 +139,15 @@ def test_C1_7_a_status_is_owed_to_an_original_of_a_kind_that_is_meant_again() ->
     unsent = Mutant("nothing is sent", decide._status, "send if fresh or lost or late", "None if True", noticed_by="")
     with pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
         regain_sight(unsent.alive())
+
+
+def test_C6_3_blocking_ends_when_the_agent_can_hear_that_the_policy_was_deleted() -> None:
+    steps = (
+        Step("wait", (1.0,)),
+        Step("cut", ("robot",)),
+        Step("drop_policy"),
+        Step("wait", (100.0,)),
+        Step("wait", (20.0,)),
+        Step("create", ("a", 8, 2, 1, 1)),
+    )
+    PolicyMachine(replace(policy_history_of(7043), steps=steps)).run()
