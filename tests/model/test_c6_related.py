@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.model import Side
 from crsyncer.core.pair.actions import Until
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.blocking import MINE, codes, finalizers
@@ -246,3 +247,15 @@ def test_C6_3_a_related_copy_that_is_not_made_again_after_all_holds_nobody_up() 
             strip_map(world.robot, "robot-1-m")
             world.heal("robot")
             assert (world.robot.objects(), world.cloud.objects()) == ({}, {})
+
+
+def test_C6_3_C5_4_a_finalizer_that_is_not_added_in_time_hides_no_primary_that_is_gone() -> None:
+    with related("robot") as world:
+        refer(world, world.robot, "m")
+        world.robot.delete("g")
+        apply_policy(world.robot, related=[entry("robot")], deletion={"mode": "blocking"})
+        world.pass_time(0.01)
+        world.weather[Side.CLOUD].latency = 0.6
+        world.cloud.delete("g")
+        world.pass_time(120)
+        assert (data(world.cloud), world.robot.objects()) == ({}, {})

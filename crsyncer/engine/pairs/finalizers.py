@@ -33,7 +33,8 @@ class Finalizers:
     """The finalizers of one kind.
 
     `refused_for(key)`: for how many seconds not to add it, refused for good; 0: none. `related_remain(key)`: there may
-    be related copies that only this object needs (C6.3).
+    be related copies that only this object needs (C6.3). `forgotten(key)`: no row says any more that upstream's object
+    may be there, so that its pair may be gone.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Finalizers:
         creating: Collection[Key],
         refused_for: Callable[[Key], float],
         related_remain: Callable[[Key], bool],
+        forgotten: Callable[[Key], None],
     ) -> None:
         self._policy = policy
         self._cache = cache
@@ -53,6 +55,7 @@ class Finalizers:
         self._creating = creating
         self._refused_for = refused_for
         self._related_remain = related_remain
+        self._row_gone = forgotten
 
     def consider(self, key: Key) -> FinalizerAction | None:
         """What has to be done now; the row that says so is in the outbox."""
@@ -204,6 +207,7 @@ class Finalizers:
 
     def _forget(self, key: Key) -> None:
         self._cache.set_finalizer(key, None)
+        self._row_gone(key)
         self._context.report_changed()
 
     def _row(self, key: Key, uid: str) -> FinalizerRow:

@@ -97,6 +97,7 @@ class Reconciler:
             creating=self.creating,
             refused_for=self.outcomes.refinalize_in,
             related_remain=self._related_remain,
+            forgotten=self.enqueue,
         )
         self.related_first: RelatedCopies | None = None
         """What goes before the copies of primaries; None: nothing is related to them."""
