@@ -5,6 +5,7 @@ all of them (S8.2), and a cluster that was restored was restored for each of the
 """
 
 import asyncio
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,6 +45,11 @@ class Member(Protocol):
     @property
     def state(self) -> State:
         """What is known of it."""
+        ...
+
+    @property
+    def listed_at(self) -> float:
+        """When it was listed last, in event loop time: its objects are those of the history that the list showed."""
         ...
 
     def checkpoint(self) -> Checkpoint | None:
@@ -114,9 +120,14 @@ class KnownHistory:
         """The server repeats the object of this version, and its revision is not below this one."""
         self._proof = _Proof(checked, revision, since)
 
-    def newest(self) -> tuple[Collection, Checkpoint] | None:
-        """The newest object of all collections."""
-        known = ((each.state.collection, each.checkpoint()) for each in self.members)
+    def newest(self, *, listed_by: float = math.inf) -> tuple[Collection, Checkpoint] | None:
+        """The newest object of all collections, or of those that were not listed after a time.
+
+        What a list showed after a doubt belongs to the history that the server has now, and proves nothing about the
+        one before.
+        """
+        listed = [each for each in self.members if each.listed_at <= listed_by]
+        known = ((each.state.collection, each.checkpoint()) for each in listed)
         found = ((collection, checkpoint) for collection, checkpoint in known if checkpoint is not None)
         return max(found, key=lambda each: int(each[1].resource_version), default=None)
 

@@ -34,7 +34,7 @@ from crsyncer.errors import NotAllowed, NotServed, SyncError, Unsure
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.paged_list import Listing, PagedList
 from crsyncer.runtime.resume_check import ResumeCheck
-from crsyncer.runtime.waits import chance, first_of
+from crsyncer.runtime.waits import CATCH_UP_SECONDS, chance, first_of
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +77,8 @@ class ListWatch:
         self.paged_list = PagedList(state, page=page, by_name=by_name)
         self.phase = Phase.WAITING
         self.message = ""
+        self.listed_at = -math.inf
+        """When it was listed last, in event loop time."""
         self.open_watch: Progress | None = None
         """The watch that is open; it moves with each line."""
         self.unwatched: float | None = None
@@ -88,7 +90,8 @@ class ListWatch:
         self._watch_timeout = watch_timeout
         self._empty_watches = EmptyWatches()
         self._opened_at = math.inf
-        """When the watch of this round was opened, in event loop time."""
+        self._resumed_at = -math.inf
+        """When the watch of this round was opened, and when one went on from a cursor last, in event loop time."""
         self._failures = 0
         self._reason: StrEnum = ListReason.FIRST
         self._may_be_restored = True
@@ -116,9 +119,12 @@ class ListWatch:
         Raises Unsure when the server did not answer, NotServed when the collection is not served, NotAllowed when the
         credential is not accepted or may not list it.
         """
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._callers.append(done)
-        self._ask_for_list(reason)
+        loop = asyncio.get_running_loop()
+        self._callers.append(done := loop.create_future())
+        if (caught_up := self._resumed_at + CATCH_UP_SECONDS) > loop.time():
+            loop.call_at(caught_up, self._ask_for_list, reason, done)  # no list shows the last status of what is gone
+        else:
+            self._ask_for_list(reason)
         await done
 
     async def run(self) -> None:
@@ -299,6 +305,7 @@ class ListWatch:
         self.state.list_ends(version, consistent=listing.consistent)
         self.state.set_cursor(version)
         log.info("%s %s is listed: %s", self.connection.name, self.state.name, reason)
+        self.listed_at = asyncio.get_running_loop().time()
         self._just_listed = True
         self._checkpoint = None
         self._cut_short = False
@@ -348,6 +355,7 @@ class ListWatch:
         self._opened_at = asyncio.get_running_loop().time()
         self.connection.note_answer()
         if resumed:
+            self._resumed_at = self._opened_at
             self.state.watch_resumes()
         if self._may_be_restored:  # also where the connection was lost between a list and its first watch
             self._handler.freshness_changed(Freshness.RESUMED)
@@ -369,10 +377,11 @@ class ListWatch:
         finally:
             timer.cancel()
 
-    def _ask_for_list(self, reason: StrEnum) -> None:
-        self.paged_list.begin_anew()
-        self._reason = reason
-        self._interrupt.set()
+    def _ask_for_list(self, reason: StrEnum, done: asyncio.Future[None] | None = None) -> None:
+        if done is None or not done.done():  # else another list has answered meanwhile
+            self.paged_list.begin_anew()
+            self._reason = reason
+            self._interrupt.set()
 
     def _set(self, phase: Phase, message: str) -> None:
         if (phase, message) != (self.phase, self.message):

@@ -94,8 +94,9 @@ class ResumeCheck:
         if connection.revision < highest:
             return Replay(History.OTHER)
         own = member.checkpoint()
-        newest = history.newest() if seconds != 0.0 else None
-        asked = [] if newest is None or newest[1] == own else [(*newest, seconds)]
+        former = history.newest(listed_by=since)
+        newest = history.newest() if former is None and own is None else former  # here nothing known is at stake
+        asked = [] if newest is None or newest[1] == own or seconds == 0.0 else [(*newest, seconds)]
         for collection, checkpoint, limit in (*asked, (self._collection, own, None)):
             answer: Replay | WatchStep = Unsure("no answer in time")
             with contextlib.suppress(TimeoutError):
@@ -103,7 +104,8 @@ class ResumeCheck:
                     answer = await self._ask(collection, checkpoint)
             match answer:
                 case Replay(history=History.SAME) if checkpoint is not None:
-                    history.proven(checkpoint.resource_version, revision=highest, since=since)
+                    checked = checkpoint.resource_version if former is not None or own is not None else "0"
+                    history.proven(checked, revision=highest, since=since)
                     return answer
                 case Replay(history=History.OTHER):
                     return answer

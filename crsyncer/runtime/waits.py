@@ -9,6 +9,8 @@ from typing import TypeVar
 from crsyncer.core.watching.backoff import RETRY, Backoff, spread
 
 T = TypeVar("T")
+CATCH_UP_SECONDS = 0.25
+"""How long the events of an outage may take to arrive after a watch has gone on from its cursor."""
 
 
 def chance() -> float:

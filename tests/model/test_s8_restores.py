@@ -9,6 +9,7 @@ from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.life import ROBOT
+from tests.model.plane import GROUP
 from tests.model.scene import (
     SOURCES,
     changes,
@@ -25,6 +26,7 @@ from tests.model.scene import (
 )
 from tests.model.weather import Fate
 from tests.model.world import World
+from tests.system.bed import crd
 
 
 @pytest.mark.fault_19
@@ -330,3 +332,18 @@ def test_S8_3_no_status_is_a_dead_letter_because_the_restored_cloud_was_not_list
         world.weather[Side.CLOUD].rules.remove(lists)
         world.settle()
         assert original(world)["status"] == {"phase": "TWO"}
+
+
+def test_S8_3_what_was_listed_after_a_restore_does_not_prove_that_there_was_none() -> None:
+    with World(kinds={"goals": {"source": "robot"}}) as world:
+        world.begin("a", source="robot")
+        backup = world.robot.snapshot()
+        world.add("b", source="robot", seconds=1)
+        assert set(world.cloud.objects()) == {"a", "b"}
+        world.crash()
+        world.robot.restore(backup)
+        world.robot.apply(crd(GROUP, plural="flips", source="cloud"))  # listed first: it is the newest object
+        world.start()
+        world.pass_time(60)
+        assert set(world.cloud.objects()) == {"a", "b"}
+        assert holds(world) == [("Restored", 1)]

@@ -31,10 +31,10 @@ from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.dispatcher import Job
+from crsyncer.runtime.waits import CATCH_UP_SECONDS
 
 log = logging.getLogger(__name__)
 
-_CATCH_UP_SECONDS = 0.25
 _HELD = tuple(DELETION_HOLDS.values())
 
 
@@ -290,7 +290,7 @@ class Kind:
         if self._context.connections[side].up.is_set():
             # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
             # that was sent before a crash must not follow the newer one that was sent after it (S4.1).
-            self._context.dispatchers[side.other].pause(_CATCH_UP_SECONDS)
+            self._context.dispatchers[side.other].pause(CATCH_UP_SECONDS)
         everywhere = self.informer_set.is_complete(side)
         if side in self._rewound_sides:
             # The side may have lost changes: compare every copy.
