@@ -330,3 +330,20 @@ def copies(plane: Plane) -> int:
     return sum(
         "crsyncer.cloudrobotics.com/upstream-uid" in o["metadata"].get("annotations", {}) for o in maps(plane).values()
     )
+
+
+@BOTH
+@FILTERS
+def test_C1_7_S4_1_the_last_status_of_a_copy_that_is_gone_survives_an_edit_made_out_of_sight(
+    source: str, edit: str
+) -> None:
+    with kind(source, few=0) as world:
+        up, down = roles(world, source)
+        world.stop()
+        down.set_status("on1", {"n": 1})
+        down.delete("on1")
+        edit_policy(world, **EDITS[edit], seconds=1)
+        world.start()
+        world.pass_time(60)
+        assert up.objects()["on1"]["status"] == {"n": 1}
+        assert set(down.objects()) == {"on0", "on1"}

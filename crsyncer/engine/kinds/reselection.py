@@ -154,8 +154,11 @@ def _without_status(record: Record) -> Record:
 def _forget_others(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: EngineContext) -> None:
     """Have the store forget what is not kept, copies aside."""
     store, resource = context.store, policy.resource
-    for side, namespace in loaded.cursors:
-        store.put_cursor(side, resource, namespace, None)
+    for (side, namespace), cursor in loaded.cursors.items():
+        if side is policy.downstream and _is_counting(policy, context):
+            # The list for the count follows, but only a watch shows the last status of a copy that is gone (S4.1).
+            kept.cursors[side, namespace] = replace(cursor, fingerprint=policy.fingerprint.text)
+        store.put_cursor(side, resource, namespace, kept.cursors.get((side, namespace)))
     for key in loaded.views[policy.upstream]:
         store.drop_copy(policy.upstream, resource, key)
     for key in loaded.records.keys() | kept.records.keys():
@@ -165,6 +168,11 @@ def _forget_others(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: En
         store.put_pending(resource, key, None)
     for key in loaded.tombstones.keys() - kept.tombstones.keys():
         store.put_tombstone(resource, key, None)
+
+
+def _is_counting(policy: KindPolicy, context: EngineContext) -> bool:
+    """Whether the copies that edits leave behind are counted once the kind runs, which takes a list of them."""
+    return HoldReason.SELECTION_CHANGED in (context.store.get_meta(kind_wide_name(policy.resource)) or {})
 
 
 async def _review_copies(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: EngineContext) -> None:
