@@ -2,6 +2,7 @@
 
 import pytest
 
+from crsyncer.core.model import Side
 from crsyncer.core.watching.progress import stuck
 from crsyncer.engine.reporting.liveness import progress
 from crsyncer.ports import Reply
@@ -77,6 +78,16 @@ def test_S5_1_a_deletion_that_a_finalizer_blocks_for_long_is_reported(world: Wor
     world.robot.finalize("a")
     world.pass_time(30)
     assert (world.status()["health"], reasons(world)) == ("healthy", {})
+
+
+@pytest.mark.parametrize(("ahead", "reported"), [(0.0, False), (400.0, True), (-4000.0, False)])
+def test_S5_1_how_long_a_finalizer_keeps_a_copy_is_measured_by_the_servers_clock(ahead: float, reported: bool) -> None:
+    with scene() as world:
+        world.weather[Side.ROBOT].clock_offset = ahead
+        world.begin("a", seconds=600)
+        world.robot.finalize("a", "lab.example.com/wait")
+        world.remove("a", seconds=300)
+        assert ("Stuck" in reasons(world)) is reported
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -211,6 +211,7 @@ class Kind:
         unverified = (key for key in self._hold_driver.holds.unverified() if key in going and key not in held)
         deletions = (going[key] for key in unverified if not copies[key].terminating)
         finalizing = (copy.deleted_at for copy in copies.values() if copy.deleted_at and may_delete(copy, self.policy))
+        servers = unix + (self._downstream.cluster.clock_offset or 0.0)  # it is the server that dates deletions
         unreturned = self.reconciler.outbox.unreturned()
         statuses = (row.since for key, row in self.cache.pending.items() if not row.dead and key not in unreturned)
         lists = (since for each in self.informers if (since := each.listwatch.unwatched) is not None)
@@ -218,7 +219,7 @@ class Kind:
             "spec": 0.0 if spec is None else now - spec,
             "status": unix - min(statuses, default=unix),
             "deletion": unix - min(deletions, default=unix),
-            "finalizers": unix - min(finalizing, default=unix),
+            "finalizers": servers - min(finalizing, default=servers),
             "list": now - min(lists, default=now),
         }
 
