@@ -36,8 +36,8 @@ KNOWN_DEFECTS = (
     Mutant(
         "a kind stands still, and status calls it healthy",
         ListWatch._carry_out,
-        "self._set(Phase.WAITING, reason)",
-        "self._set(Phase.WATCHING, message); await asyncio.Event().wait()",
+        'log.info("%s: watch of %s lost: %s", self.connection.name, self._path, step)',
+        "self._set(Phase.WATCHING, ''); await asyncio.Event().wait()",
         noticed_by="",
     ),
     Mutant(

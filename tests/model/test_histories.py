@@ -3,8 +3,12 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
+from typing import cast
 
 import pytest
+
+from tests.model.known_defects import KNOWN_DEFECTS
 
 _ROOT = Path(__file__).parents[2]
 
@@ -46,3 +50,11 @@ def test_ten_thousand_random_histories_do_nothing_that_must_never_happen() -> No
 @pytest.mark.nightly
 def test_random_histories_find_every_defect_that_users_have_met() -> None:
     histories("--known-defects", to=1_500)
+
+
+def test_each_known_defect_can_be_put_into_the_agent_of_today() -> None:
+    for defect in KNOWN_DEFECTS:
+        function = cast("FunctionType", defect.function)
+        sound = function.__code__
+        with defect.alive():
+            assert function.__code__ is not sound, defect.name
