@@ -14,8 +14,9 @@ def return_freed_memory() -> None:
 
     By default glibc keeps an arena per thread and gives back only what exceeds a threshold that it raises itself; the
     event loop and the store's thread free each other's objects, so both arenas fragment and grow. What is taken and
-    given back all the time stays: to have it mapped by the kernel anew for each read of TLS took a tenth of the CPU.
-    Call this before there are threads. Does nothing where the C library has no mallopt(3), as on musl and macOS.
+    given back all the time stays: else each read of TLS has the kernel map it anew (9 system calls for each write of
+    the fleet controller, counted). Call this before there are threads. Does nothing where the C library has no
+    mallopt(3), as on musl and macOS.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
