@@ -95,7 +95,8 @@ class ResumeCheck:
             return Replay(History.OTHER)
         own = member.checkpoint()
         former = history.newest(listed_by=since)
-        newest = history.newest() if former is None and own is None else former  # here nothing known is at stake
+        proves = former is not None or own is not None  # else nothing that was known before is at stake
+        newest = former if proves else history.newest()
         asked = [] if newest is None or newest[1] == own or seconds == 0.0 else [(*newest, seconds)]
         for collection, checkpoint, limit in (*asked, (self._collection, own, None)):
             answer: Replay | WatchStep = Unsure("no answer in time")
@@ -104,8 +105,7 @@ class ResumeCheck:
                     answer = await self._ask(collection, checkpoint)
             match answer:
                 case Replay(history=History.SAME) if checkpoint is not None:
-                    checked = checkpoint.resource_version if former is not None or own is not None else "0"
-                    history.proven(checked, revision=highest, since=since)
+                    history.proven(checkpoint.resource_version if proves else "0", revision=highest, since=since)
                     return answer
                 case Replay(history=History.OTHER):
                     return answer
