@@ -46,6 +46,19 @@ def test_C6_2_a_finalizer_that_was_not_put_there_is_not_looked_for_out_of_sight(
         assert (finalizers(world.cloud), finalizer_rows(world)) == ([], [])
 
 
+def test_S10_a_finalizer_for_what_has_gone_meanwhile_is_not_tried_again_and_again() -> None:
+    with blocking() as world:
+        block(world, mode="async")
+        world.begin("a")
+        world.weather[world.cloud.side].lag = 10.0  # the agent does not hear yet that the object is deleted
+        world.cloud.delete("a")
+        block(world)
+        world.pass_time(9)
+        assert 1 <= len(patches(world)) < 12
+        world.settle()
+        assert world.robot.objects() == {}
+
+
 @pytest.mark.parametrize("source", ["cloud", "robot"])
 def test_C6_3_an_object_that_left_our_sight_with_the_store_is_released(source: str) -> None:
     with blocking(source=source, filtered="true") as world:

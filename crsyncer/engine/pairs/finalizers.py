@@ -207,7 +207,8 @@ class Finalizers:
 
     def _forget(self, key: Key) -> None:
         self._cache.set_finalizer(key, None)
-        self._row_gone(key)
+        if key not in self._cache.views[self._policy.upstream]:  # else what failed would be tried again at once (S10)
+            self._row_gone(key)
         self._context.report_changed()
 
     def _row(self, key: Key, uid: str) -> FinalizerRow:
