@@ -151,7 +151,9 @@ class KeepingJudge:
             if name in self._needs(each) and (reason := self._why_kept(each, write.time)):
                 raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
             each.released |= each.end is not None or each.leaving
-        if all(each.end is None and not each.leaving for each in users) and users:
+        stay = {o["metadata"]["uid"] for o in self.machine.primaries().values() if self.machine.is_selected(o)}
+        staying = users and all(each.end is None and not each.leaving for each in users)
+        if staying and any(self.originals.get(uid) in users for uid in stay):  # else it goes with its primaries
             self._count(write, len(self.machine.related_copies()))
 
     def _why_kept(self, known: Original, now: float) -> str:

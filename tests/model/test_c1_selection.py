@@ -10,7 +10,7 @@ import pytest
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN, UNAVAILABLE
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAVAILABLE
 from tests.model.config_maps import maps, put_map
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, edit_policy, with_policy
@@ -123,6 +123,18 @@ def test_C1_7_nothing_is_deleted_before_the_copies_have_been_counted(source: str
     with kind(source, few=12) as world:
         _, down = roles(world, source)
         world.weather[down.side].latency = 5.0  # upstream is listed long before downstream
+        edit_policy(world, **EDITS["selector"], seconds=120)
+        assert names(down) == {"on 2", "off 12"}
+        assert holds(world) == [("SelectionChanged", 12)]
+
+
+@BOTH
+def test_C1_7_nothing_is_counted_after_a_watch_has_ended_meanwhile(source: str) -> None:
+    with kind(source, few=12) as world:
+        up, down = roles(world, source)
+        world.weather[down.side].latency = 0.3  # upstream's watch ends while downstream is listed
+        world.weather[up.side].latency = 0.6
+        world.inject(str(up.side), INTERNAL_ERROR, verb="watch", part="/goals")
         edit_policy(world, **EDITS["selector"], seconds=120)
         assert names(down) == {"on 2", "off 12"}
         assert holds(world) == [("SelectionChanged", 12)]

@@ -28,7 +28,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.engine.pairs.reconciler import Reconciler
-from crsyncer.errors import Never, NotAllowed, NotServed, SyncError
+from crsyncer.errors import Never, NotAllowed, NotServed, SyncError, Unsure
 from crsyncer.runtime import list_objects
 
 log = logging.getLogger(__name__)
@@ -121,6 +121,8 @@ class LeftBehind:
             there |= await self._find(place)  # the place that was left last counts
         self._read(there)
         if counting:
+            if not all(map(self._informer_set.is_complete, self._context.connections)):
+                raise Unsure("a side was lost while the copies were looked for")
             self._count()
         if self._holds.held_every() is None and self._places.places:
             await self._delete()
