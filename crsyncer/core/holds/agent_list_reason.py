@@ -15,7 +15,7 @@ class AgentListReason(StrEnum):
     ORPHAN = "orphan"
     """Objects of copies are not known, and a resumed watch does not prove that they are absent (S5)."""
     OUTBOX = "outbox"
-    """Statuses from the store have to be compared with the copies (S4.1)."""
+    """Statuses from the store have to be compared with the copies (S4.1), or a create was not answered (C6.3)."""
     AUDIT = "audit"
     """An audit has found a difference (S4.8)."""
     SELECTION = "selection"

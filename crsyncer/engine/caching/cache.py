@@ -50,6 +50,8 @@ class Cache:
         self.cursors = loaded.cursors
         self.departed: set[Key] = set()
         """Copies that were reported as deleted since their last write: an answer that is still to come is older."""
+        self.unanswered: set[Key] = set()
+        """Copies whose create was not answered when downstream's watch resumed: it may still have to show them."""
         self._unshown: dict[Key, str] = {}
         """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
         self._freshness: dict[tuple[Side, str], Freshness] = {}
@@ -142,12 +144,13 @@ class Cache:
         return Observation(found, self.freshness(side, key.namespace), deleted)
 
     def _is_absent(self, side: Side, key: Key) -> bool:
-        """Whether an unknown object is absent. Upstream, a resumed watch proves it only if all of a pair is unknown."""
+        """Whether an unknown object is absent. A resumed watch proves that unless something says it may be there."""
         freshness = self.freshness(side, key.namespace)
         if side is self.policy.downstream:
-            is_shown = key not in self.elsewhere and not self.uncounted()
-            is_decided = is_shown and (self._copies is None or self._copies.are_decided())
-            return freshness is not Freshness.STORED and is_decided
+            is_told = freshness is Freshness.CONFIRMED or key not in self.unanswered
+            is_counted = key not in self.elsewhere and not self.uncounted()
+            is_decided = self._copies is None or self._copies.are_decided()
+            return freshness is not Freshness.STORED and is_told and is_counted and is_decided
         if self.wanted is not None and self.wanted.is_unsure(key):
             return False
         if freshness is Freshness.CONFIRMED or key in self.tombstones:
@@ -163,6 +166,8 @@ class Cache:
     def set_freshness(self, side: Side, namespace: str, freshness: Freshness) -> None:
         """A list, a resumed watch or a lost connection has changed how fresh the observations are."""
         self._freshness[side, namespace] = freshness
+        if side is self.policy.downstream and freshness is Freshness.RESUMED:
+            self.unanswered = {key for key, record in self.records.items() if record.called} - self.views[side].keys()
         self.on_freshness()
         if self._copies is None or side is self.policy.upstream:
             return
@@ -194,8 +199,7 @@ class Cache:
 
     def known_keys(self) -> set[Key]:
         """Every key that either side, the outbox or a tombstone has, or an object of the robot's own with a status."""
-        views, rows = self.views, (self.pending, self.tombstones, self.finalizers)
-        return {*views[Side.CLOUD], *views[Side.ROBOT], *chain(*rows), *self.with_own_status}
+        return {*chain(*self.views.values(), self.pending, self.tombstones, self.finalizers, self.with_own_status)}
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""

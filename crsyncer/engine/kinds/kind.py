@@ -284,7 +284,7 @@ class Kind:
         if side is self.policy.upstream:
             self._decide_waiting()
         if side is self.policy.downstream:
-            self._check_outbox()
+            self._check_copies()
             if self.informer_set.is_complete(side):
                 # A change of the CRD causes a list, and may change what the server accepts.
                 self.reconciler.outcomes.server_has_changed()
@@ -322,12 +322,17 @@ class Kind:
             if namespace in ("", key.namespace) and not as_before:
                 yield key
 
-    def _check_outbox(self) -> None:
-        """Statuses from the store are sent once every copy has been seen: the store may be an older one."""
+    def _check_copies(self) -> None:
+        """Have the copies listed where that the watch has resumed is not enough.
+
+        Statuses from the store are sent once every copy has been seen: the store may be an older one. A copy whose
+        create was not answered is absent once a list does not show it.
+        """
         downstream = self.policy.downstream
+        is_list_needed = self.cache.unanswered or self.reconciler.outbox.has_unchecked
         if self.informer_set.is_complete(downstream):
             self.reconciler.outbox.copies_listed()
-        elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self.informer_set.freshnesses(downstream):
+        elif is_list_needed and Freshness.STORED not in self.informer_set.freshnesses(downstream):
             self.informer_set.request_list(downstream, AgentListReason.OUTBOX)
 
     def _rewound(self, side: Side, how: Rewind) -> None:
