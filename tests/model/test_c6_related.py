@@ -7,11 +7,11 @@ import pytest
 from crsyncer.core.model import Side
 from crsyncer.core.pair.actions import Until
 from tests.model.answers import INTERNAL_ERROR
-from tests.model.blocking import MINE, codes, finalizers
+from tests.model.blocking import MINE, codes, finalizer_rows, finalizers
 from tests.model.config_maps import annotate_map, data, maps, put_map, strip_map
 from tests.model.policies import apply_policy, edit_policy
 from tests.model.related import BOTH, EDGE, ends, entry, explained, refer, related, said
-from tests.model.scene import holds, out_of_sight, restart, roles
+from tests.model.scene import SOURCES, holds, out_of_sight, restart, roles
 from tests.model.world import World
 
 MODES = pytest.mark.parametrize("mode", ["async", "blocking"])
@@ -259,3 +259,26 @@ def test_C6_3_C5_4_a_finalizer_that_is_not_added_in_time_hides_no_primary_that_i
         world.cloud.delete("g")
         world.pass_time(120)
         assert (data(world.cloud), world.robot.objects()) == ({}, {})
+
+
+@pytest.mark.parametrize("late", SOURCES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_C6_3_a_primary_that_lost_its_copy_with_the_store_waits_for_its_related_copies(source: str, late: str) -> None:
+    with related(source, source=source) as world:
+        up, down = roles(world, source)
+        delete_mode(world, source, "blocking")
+        put_map(up, "m", x="1")
+        world.add("g", source=source, spec={"maps": ["m"]})
+        with world.down():
+            world.lose_database()
+            up.delete("g")
+            down.delete("g")
+            annotate_map(down, "m", {}, finalizers=[LOCAL])
+            world.weather[Side(late)].latency = 0.5
+        world.pass_time(60)
+        assert (finalizers(up, "g"), set(data(down))) == ([MINE], {"m"})
+        assert maps(down)["m"]["metadata"]["deletionTimestamp"]
+        annotate_map(down, "m", {}, finalizers=[])
+        world.pass_time(10)
+        assert (up.objects(), data(down), set(data(up))) == ({}, {}, {"m"})
+        assert (holds(world), finalizer_rows(world)) == ([], [])

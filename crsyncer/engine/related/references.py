@@ -98,6 +98,13 @@ def _places(row: ReferenceRow) -> Iterator[Key | str]:
         yield row.selected
 
 
+def row_of(references: References) -> ReferenceRow | None:
+    """The row of a primary that refers to these; None: they are none."""
+    selected = None if references.selection is None else references.selection.namespace
+    row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in references.keys)), selected)
+    return None if row == ReferenceRow() else row
+
+
 class KeptCopies:
     """Which copies of one kind stay because their entry was removed, by the keys of their originals.
 

@@ -49,12 +49,21 @@ class RelatedFirst:
     # What primaries do
 
     def is_over(self, entry: RelatedEntry, key: Key) -> bool:
-        """Whether a primary that is about to go refers to nothing any more."""
-        return self._is_going(key) and ((entry.id, key) in self._released or self._has_no_copy(key))
+        """Whether a primary that is about to go refers to nothing any more, and what it referred to is known."""
+        if not self._is_going(key):
+            return False
+        return (entry.id, key) in self._released or (self._has_no_copy(key) and not self._is_unread(entry, key))
 
-    def refers(self, entry: RelatedEntry, key: Key) -> None:
-        """A primary refers to something."""
-        self._released.pop((entry.id, key), None)
+    def refers(self, entry: RelatedEntry, key: Key, references: References) -> bool:
+        """A primary was read: whether it refers to these. It did, if its copy was gone before it was first read."""
+        source, wanted = (entry.id, key), self._wanted(entry.resource)
+        ends = self._is_going(key) and self._has_no_copy(key) and self._is_unread(entry, key)
+        if ends:
+            self._released[source] = references
+            wanted.refer_no_more(source, references)
+        else:
+            self._released.pop(source, None)
+        return not ends
 
     def seen(self, key: Key) -> None:
         """An object of a pair has changed: upstream's may have been made anew, before the copy was gone."""
@@ -145,6 +154,10 @@ class RelatedFirst:
         """Whether upstream's object waits for the copies, at most until its grace period is over (C6.4)."""
         upstream = self._cache.views[self._policy.upstream].get(key)
         return self._policy.blocking and upstream is not None and upstream.finalized
+
+    def _is_unread(self, entry: RelatedEntry, key: Key) -> bool:
+        """Whether upstream's object waits for copies of which nothing is known, as the store was lost."""
+        return self._is_blocked(key) and self._wanted(entry.resource).references((entry.id, key)) == NO_REFERENCES
 
     def _is_going(self, key: Key) -> bool:
         """Whether upstream's object is gone, or about to go. For one that was made anew the related copies stay."""

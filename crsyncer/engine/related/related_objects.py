@@ -213,7 +213,8 @@ class RelatedObjects:
                 wanted.table.put_unknown((entry.id, key), unreadable=True)
             return
         self._report(kind, entry, key, "")
-        first.refers(entry, key)
+        if not first.refers(entry, key, references):
+            return
         if shown or references.cover(wanted.table.recorded(entry, key)):
             wanted.refer((entry.id, key), references)
         else:

@@ -6,6 +6,7 @@ Which of them selectors match is in `selections.py`, what the store has of that 
 import logging
 from collections import Counter
 from collections.abc import Callable, Set
+from dataclasses import replace
 
 from crsyncer.core.content.marks import UPSTREAM_CLUSTER
 from crsyncer.core.content.selector import Selector
@@ -19,7 +20,7 @@ from crsyncer.core.requests.calls import list_one
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.related.missing_originals import MissingOriginals
-from crsyncer.engine.related.references import KeptCopies, ReferenceTable
+from crsyncer.engine.related.references import KeptCopies, ReferenceTable, row_of
 from crsyncer.engine.related.selections import Selections
 from crsyncer.errors import NotServed, SyncError, Throttled
 from crsyncer.runtime.list_objects import listed
@@ -156,9 +157,12 @@ class WantedOriginals:
 
     def refer(self, source: Source, references: References = NO_REFERENCES) -> None:
         """A primary refers to these originals now."""
-        selected = None if references.selection is None else references.selection.namespace
-        row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in references.keys)), selected)
-        self._change(source, None if row == ReferenceRow() else row, references)
+        self._change(source, row_of(references), references)
+
+    def refer_no_more(self, source: Source, references: References) -> None:
+        """A primary that was not read before referred to these: it is released at once, as its copy is gone."""
+        row = row_of(references)
+        self._change(source, row and replace(row, released=True), NO_REFERENCES)
 
     def refer_besides(self, entry: RelatedEntry, key: Key, references: References) -> None:
         """A primary that is not shown yet refers to these, too, besides those that the store has."""
