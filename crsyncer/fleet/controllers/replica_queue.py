@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 import logging
+import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
@@ -114,10 +115,12 @@ class Replicas:
                 continue
             self._dirty.clear()  # an empty dictionary keeps the room that it once needed, of all replicas at a start
             self._wake.clear()
-            timer = None if not self._later else loop.call_at(self._later[0][0], self._wake.set)
+            when = min(self._later[0][0] if self._later else math.inf, self._writer.next_forbidden)
+            timer = None if when == math.inf else loop.call_at(when, self._wake.set)
             await self._wake.wait()
             if timer is not None:
                 timer.cancel()
+            self._dirty.update(dict.fromkeys(self._writer.due()))
             while self._later and self._later[0][0] <= loop.time():
                 self._dirty[heapq.heappop(self._later)[2]] = None
 
@@ -142,7 +145,9 @@ class Replicas:
             self.look_at(key, self._state.now + again.after)
             return
         dispatcher.succeeded(job)
-        if not again.written:
+        if again.written:
+            self._wake.set()  # others may be allowed now, too
+        else:
             self.look([key])
 
     def look_at(self, key: ReplicaKey, when: float) -> None:

@@ -1,8 +1,9 @@
 """Makes the writes of replicas, each guarded, and takes up what the API server answers (F3.3, F3.7, section 7)."""
 
+import math
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import NamedTuple, Protocol, assert_never
 
@@ -10,6 +11,7 @@ from crsyncer.core.model import Json, Key
 from crsyncer.core.pair.revert_limit import RevertLimit
 from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
+from crsyncer.core.watching.forbidden import ForbiddenWrites
 from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Sent
 from crsyncer.fleet.domain.fleet_calls import get_object
@@ -33,6 +35,7 @@ from crsyncer.fleet.domain.values import (
     Wanted,
 )
 from crsyncer.ports import Reply
+from crsyncer.runtime.waits import chance
 
 _FORBIDDEN = "grant the controller what `crsyncer fleet manifests` prints"
 
@@ -86,6 +89,8 @@ class ReplicaWriter:
         self._state = state
         self._answers = answers
         self._refused: dict[ReplicaKey, _Refusal] = {}
+        self._forbidden: dict[str, ForbiddenWrites[ReplicaKey]] = {}
+        """By kind: what the server has answered with 403."""
         self._reverts: dict[str, RevertLimit] = defaultdict(RevertLimit)
         """By kind."""
 
@@ -93,6 +98,8 @@ class ReplicaWriter:
         """What stands against a write that is planned: the server refused just that, or somebody fights over it."""
         if not isinstance(plan, (Create, Patch)) or wanted is None:
             self._refused.pop(key, None)
+            if key.kind in self._forbidden and isinstance(plan, (Nothing, Blocked)):
+                self._forbidden[key.kind].forget(key)
             return None
         row = self._state.fleet.rows.get(key)
         refusal = self._refused.get(key)
@@ -114,6 +121,19 @@ class ReplicaWriter:
         """When a write that was refused is tried again, in event loop time."""
         refusal = self._refused.get(key)
         return None if refusal is None else refusal.until
+
+    @property
+    def next_forbidden(self) -> float:
+        """When a write is tried that the server has forbidden, in event loop time; infinity: there is none."""
+        return min((each.next_try for each in self._forbidden.values()), default=math.inf)
+
+    def due(self) -> Iterator[ReplicaKey]:
+        """The writes that the server has forbidden and that are tried now: one of each kind for all (S10)."""
+        for each in self._forbidden.values():
+            for key in each.due(self._state.now, chance()):
+                if key in self._refused:
+                    self._refused[key] = replace(self._refused[key], until=self._state.now)
+                yield key
 
     async def write(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan) -> Again:
         """Make the write of a plan, if it has one. Raises NotLeading."""
@@ -138,10 +158,13 @@ class ReplicaWriter:
     async def _send(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, request: Request) -> Again:
         """Send a write and take up the answer."""
         shard, call = request
+        was_forbidden = key in self._forbidden.get(key.kind, ())  # the watch may show the write before it is answered
         sent = await self._state.send(key.resource, call, shard)
         if sent.error is not None:
             return await self._failed(key, wanted, row, sent.error, is_missing=_is_missing_namespace(call, sent))
         self._refused.pop(key, None)
+        if was_forbidden:
+            self._forbidden[key.kind].allowed(key, self._state.now)
         if call.method != "DELETE":
             self._answers().object_written(key.kind, sent.body)
             self._note_useless(key, wanted)
@@ -167,12 +190,16 @@ class ReplicaWriter:
                 return Again(back_off=True)
             case NotAllowed(status=401):
                 return Again(back_off=True)
-            case NotAllowed() | Never() if wanted is not None:
-                return self._refuse(key, wanted, row, error)
             case _:
-                return Again(after=REFUSED_SECONDS)
+                return self._refuse(key, wanted, row, error)
 
-    def _refuse(self, key: ReplicaKey, wanted: Wanted, row: Row | None, error: SyncError) -> Again:
+    def _refuse(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError) -> Again:
+        """The server refuses a write: it is tried again on a change and hourly, what it forbids also soon (S10)."""
+        if isinstance(error, NotAllowed):
+            forbidden = self._forbidden.setdefault(key.kind, ForbiddenWrites())
+            forbidden.forbidden(key, self._state.now, chance())
+        if wanted is None:
+            return Again(after=REFUSED_SECONDS)
         said = "the server refuses it" if wanted.kind.sensitive else str(error)
         hint = f"; {_FORBIDDEN}" if isinstance(error, NotAllowed) else ""
         fault = _fault(key, wanted, Reason.REFUSED, said + hint)
@@ -189,7 +216,7 @@ class ReplicaWriter:
         error = (await self._state.send("namespaces", request.call, request.shard)).error
         if error is None or isinstance(error, Conflict):
             return _DONE
-        return Again(back_off=True) if isinstance(error, Unsure) else self._refuse(key, wanted, None, error)
+        return await self._failed(key, wanted, None, error, is_missing=False)
 
     async def _look(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None) -> Again:
         """The object is not as it was seen: look at it, and decide anew."""

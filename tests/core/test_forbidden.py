@@ -1,0 +1,68 @@
+"""One forbidden write is tried for all, and those that follow one that is allowed (S10)."""
+
+import math
+
+from crsyncer.core.watching.forbidden import ForbiddenWrites
+
+
+def after(writes: ForbiddenWrites[str], *, until: float) -> list[tuple[float, str]]:
+    """What is tried until a time, each at the earliest, and forbidden again."""
+    found: list[tuple[float, str]] = []
+    while (now := writes.next_try) <= until:
+        for key in writes.due(now, 0.0):
+            found.append((now, key))
+            writes.forbidden(key, now, 0.0)
+    return found
+
+
+def test_S10_one_forbidden_write_is_tried_with_waits_that_double_from_1_to_60_s() -> None:
+    writes = ForbiddenWrites[str]()
+    assert writes.next_try == math.inf
+    assert writes.due(0.0, 0.0) == []
+    writes.forbidden("a", 0.0, 0.0)
+    assert "a" in writes
+    assert writes.due(0.9, 0.0) == []
+    assert [when for when, _ in after(writes, until=130.0)] == [1.0, 3.0, 7.0, 15.0, 31.0, 61.0, 91.0, 121.0]
+
+
+def test_S10_of_many_forbidden_writes_the_one_that_was_tried_least_recently_is_next() -> None:
+    writes = ForbiddenWrites[str]()
+    for name in "abc":
+        writes.forbidden(name, 0.0, 0.0)
+    assert "".join(key for _, key in after(writes, until=62.0)) == "abcabc"
+    assert after(writes, until=62.0) == []
+
+
+def test_S10_each_write_that_is_allowed_has_two_more_tried_at_once_until_none_is_left() -> None:
+    writes, now, counts = ForbiddenWrites[int](), 0.0, []
+    for number in range(100):
+        writes.forbidden(number, now, 0.0)
+    while writes.next_try < math.inf:
+        now = writes.next_try
+        keys = writes.due(now, 0.0)
+        counts.append(len(keys))
+        for key in keys:
+            writes.allowed(key, now)
+    assert counts == [1, 2, 4, 8, 16, 32, 37]
+    assert now == 1.0
+
+
+def test_S10_what_is_forbidden_again_after_others_were_allowed_waits_from_1_s_again() -> None:
+    writes = ForbiddenWrites[str]()
+    for name in "abc":
+        writes.forbidden(name, 0.0, 0.0)
+    after(writes, until=100.0)
+    (key,) = writes.due(now := writes.next_try, 0.0)
+    writes.allowed(key, now)
+    assert len(writes.due(now, 0.0)) == 2
+    assert writes.next_try == now + 1.0
+
+
+def test_S10_a_write_that_nobody_wants_any_more_is_tried_no_more() -> None:
+    writes = ForbiddenWrites[str]()
+    for name in "ab":
+        writes.forbidden(name, 0.0, 0.0)
+    writes.forget("a")
+    assert writes.due(1.0, 0.0) == ["b"]
+    writes.forget("b")
+    assert writes.due(1000.0, 0.0) == []

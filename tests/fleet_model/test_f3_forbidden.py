@@ -1,0 +1,85 @@
+"""What a server forbids (403) is tried again soon, by one write of each kind for all that wait (S10, section 7)."""
+
+import pytest
+
+from crsyncer.core.model import Json
+from tests.fleet_model.controlling import fleet
+from tests.fleet_model.sharded import sharded
+from tests.model.answers import FORBIDDEN
+
+NEW, OLD = {"x": 2}, {"x": 1}
+
+
+@pytest.mark.parametrize("verb", ["create", "patch", "delete"])
+def test_S10_a_shard_that_forbids_every_write_for_5_s_after_its_start_is_as_it_shall_be_a_minute_later(
+    verb: str,
+) -> None:
+    with sharded() as fleet:
+        for number in range(1, 30):
+            fleet.enrol(f"r{number}", "b")
+        fleet.agree()
+        fleet.world.inject(FORBIDDEN, name=fleet["b"].link, verb=verb, part="/goals", times=1e6, seconds=5)
+        match verb:
+            case "create":
+                fleet.world.source("lift")
+            case "patch":
+                fleet.world.cloud.set("dock", spec=NEW)
+            case _:
+                fleet.world.unplace()
+        fleet.world.pass_time(60)
+        assert fleet["b"].disagreements() == fleet["c"].disagreements() == []
+
+
+def test_S10_a_robots_namespace_whose_creation_is_forbidden_for_5_s_is_made() -> None:
+    with fleet(robots=1) as world:
+        world.inject(FORBIDDEN, verb="create", part="/namespaces", times=1e6, seconds=5)
+        world.robots("r7")
+        world.pass_time(60)
+        assert world.specs() == {"robot-r1/dock": OLD, "robot-r7/dock": OLD}
+
+
+@pytest.mark.parametrize("spec", [{}, {"readyWhen": "true", "rollout": {"maxConcurrency": "100%"}}])
+def test_S10_what_is_forbidden_for_hours_costs_a_request_a_minute_for_all_and_is_shown(spec: Json) -> None:
+    robots = 50
+    with fleet(robots=robots) as world:
+        world.edit(**spec)
+        world.agree()
+        failing = world.inject(FORBIDDEN, verb="patch", part="/goals", times=1e6)
+        world.cloud.set("dock", spec=NEW)
+        world.pass_time(30)
+        assert robots <= failing.met <= robots + 6
+        world.pass_time(1770)
+        assert world.status()["counts"]["blocked"] == robots
+        assert {each["reason"] for each in world.status()["errors"]} == {"Refused"}
+        assert robots + 25 <= failing.met <= robots + 45
+        failing.times = 0
+        world.pass_time(65)
+        assert set(map(str, world.specs().values())) == {str(NEW)}
+        world.agree()
+        assert world.status()["errors"] == []
+
+
+def test_S10_a_write_that_alone_is_forbidden_is_tried_soon_and_delays_no_other() -> None:
+    with fleet(robots=5) as world:
+        failing = world.inject(FORBIDDEN, verb="patch", part="/robot-r2/", times=1e6)
+        for number in range(2, 30):
+            world.cloud.set("dock", spec={"x": number})
+            world.pass_time(2)
+            expected = {f"robot-r{robot}/dock": {"x": number} for robot in (1, 3, 4, 5)}
+            assert world.specs() == {**expected, "robot-r2/dock": OLD}
+        assert failing.met <= 2 * 28
+        failing.times = 0
+        world.pass_time(65)
+        assert world.specs()["robot-r2/dock"] == {"x": 29}
+
+
+def test_S10_a_right_in_one_namespace_after_the_other_is_used_within_the_hour() -> None:
+    with fleet(robots=20) as world:
+        failing = [world.inject(FORBIDDEN, verb="patch", part=f"/robot-r{robot}/", times=1e6) for robot in range(1, 21)]
+        world.cloud.set("dock", spec=NEW)
+        world.pass_time(600)
+        for each in failing[10:]:
+            each.times = 0
+        world.pass_time(3700)
+        assert list(world.specs().values()).count(NEW) == 10
+        assert sum(each.met for each in failing) < 20 + 20 + 4300 / 60 + 10 * 9
