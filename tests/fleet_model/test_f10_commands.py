@@ -9,7 +9,7 @@ from crsyncer.ports import Reply, Send
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.oracle import PLACEMENTS, ROBOTS
 from tests.fleet_model.sharded import GOALS, Shard, Sharded, sharded
-from tests.model.answers import FORBIDDEN
+from tests.model.answers import FORBIDDEN, invalid
 from tests.model.plane import GROUP
 from tests.system.bed import crd
 
@@ -158,7 +158,7 @@ def test_F1_1_who_may_not_list_what_all_robots_get_and_nobody_places_is_told_not
 
 def test_F10_3_what_one_shard_has_refused_explains_no_copy_on_another() -> None:
     with sharded(filtered=None, mode="Shared") as fleet:
-        fleet.world.inject(FORBIDDEN, name=fleet["b"].link, verb="patch", part="/goals", times=1)
+        fleet.world.inject(invalid(), name=fleet["b"].link, verb="patch", part="/goals", times=1)
         fleet.world.cloud.set("dock", spec=NEW)
         fleet.world.pass_time(60)
         assert explained(asked(fleet), "rb")["reason"] == "Refused"

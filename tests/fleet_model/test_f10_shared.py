@@ -5,7 +5,7 @@ from tests.fleet_model import oracle
 from tests.fleet_model.oracle import SHARED
 from tests.fleet_model.sharded import GOALS, sharded
 from tests.fleet_model.sharing import NEW, OLD, mark, returned, shared
-from tests.model.answers import FORBIDDEN
+from tests.model.answers import invalid
 from tests.model.plane import GROUP
 
 
@@ -138,7 +138,7 @@ def test_F10_3_F5_3_the_finalizer_waits_for_marks_and_for_copies_on_each_shard()
 
 def test_F10_3_F5_3_the_finalizer_waits_for_a_mark_that_cannot_be_removed() -> None:
     with shared() as fleet:
-        fleet.world.inject(FORBIDDEN, verb="patch", part="/goals/dock", times=1)
+        fleet.world.inject(invalid(), verb="patch", part="/goals/dock", times=1)
         fleet.world.unplace()
         fleet.world.pass_time(120)
         assert fleet["b"].specs() == fleet["c"].specs() == {}

@@ -3,7 +3,7 @@
 from tests.fleet_model import oracle
 from tests.fleet_model.sharded import GOALS, sharded
 from tests.fleet_model.sharing import NEW, OLD, mark, returned, shared
-from tests.model.answers import CONFLICT, FORBIDDEN
+from tests.model.answers import CONFLICT, FORBIDDEN, invalid
 
 FILTER = "cr-syncer.cloudrobotics.com/filter-by-robot-name"
 PLACEMENTS, DECISIONS = oracle.PLACEMENTS, f"robotplacementdecisions.{oracle.FLEET}"
@@ -158,7 +158,7 @@ def test_F10_3_F2_4_two_placements_read_one_status_and_the_older_one_has_the_cop
 def test_F10_3_a_mark_that_was_refused_is_told_no_more_once_its_source_is_gone() -> None:
     with shared() as fleet:
         fleet.world.source("lift")
-        fleet.world.inject(FORBIDDEN, verb="patch", part="/goals/lift", times=1)
+        fleet.world.inject(invalid(), verb="patch", part="/goals/lift", times=1)
         fleet.world.pass_time(60)
         [error] = fleet.world.status()["errors"]
         assert error["source"] == "default/lift"
@@ -186,7 +186,7 @@ def test_F10_3_F5_2_what_is_held_of_a_placement_that_is_gone_stays_named_while_i
 
 def test_F10_3_what_a_shard_refuses_of_a_copy_is_told_with_the_shard() -> None:
     with shared() as fleet:
-        fleet.world.inject(FORBIDDEN, name=fleet["b"].link, verb="create", part="/goals", times=1)
+        fleet.world.inject(invalid(), name=fleet["b"].link, verb="create", part="/goals", times=1)
         fleet.world.source("lift")
         fleet.world.pass_time(60)
         [error] = fleet.world.status()["errors"]
@@ -228,7 +228,7 @@ def test_F10_3_F3_3_a_mark_that_meets_a_conflict_is_decided_anew() -> None:
 
 def test_F10_3_a_mark_that_was_refused_is_tried_again_once_its_source_changes() -> None:
     with shared() as fleet:
-        fleet.world.inject(FORBIDDEN, verb="patch", part="/goals/lift", times=1)
+        fleet.world.inject(invalid(), verb="patch", part="/goals/lift", times=1)
         fleet.world.source("lift")
         fleet.world.pass_time(60)
         assert mark(fleet, "lift") is None

@@ -4,9 +4,12 @@ import pytest
 
 from crsyncer.core.model import Json
 from tests.fleet_model.controlling import fleet
+from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.sharded import sharded
+from tests.fleet_model.sharing import mark, shared
 from tests.model.answers import FORBIDDEN
 
+COLLECTORS, COMBINED = f"statuscollectors.{FLEET}", f"combinedstatuses.{FLEET}"
 NEW, OLD = {"x": 2}, {"x": 1}
 
 
@@ -83,3 +86,56 @@ def test_S10_a_right_in_one_namespace_after_the_other_is_used_within_the_hour() 
         world.pass_time(3700)
         assert list(world.specs().values()).count(NEW) == 10
         assert sum(each.met for each in failing) < 20 + 20 + 4300 / 60 + 10 * 9
+
+
+def test_S10_F10_3_a_mark_that_is_forbidden_is_tried_again_with_waits_that_grow_and_is_shown() -> None:
+    with shared() as fleet:
+        failing = fleet.world.inject(FORBIDDEN, verb="patch", part="/goals/lift", times=1e6)
+        fleet.world.source("lift")
+        fleet.world.pass_time(55)
+        assert [each["reason"] for each in fleet.world.status()["errors"]] == ["Refused"]
+        assert 4 <= failing.met <= 6
+        fleet.world.pass_time(1800)
+        assert failing.met <= 6 + 60
+        failing.times = 0
+        fleet.world.pass_time(65)
+        assert mark(fleet, "lift")
+        assert fleet.world.status()["errors"] == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "part"),
+    [("patch", "/default/goals/dock/status"), ("create", "/combinedstatuses"), ("patch", "/statuscollectors")],
+)
+def test_S10_F6_2_F7_a_status_that_is_forbidden_is_tried_again_with_waits_that_grow(verb: str, part: str) -> None:
+    with fleet(robots=1) as world:
+        failing = world.inject(FORBIDDEN, verb=verb, part=part, times=1e6)
+        world.cloud.create("c", kind=COLLECTORS, spec={"select": [{"name": "r", "def": "inventory.bad("}], "limit": 1})
+        world.edit(statusReturn="Singleton", statusCollectors=["c"])
+        world.cloud.set_status("dock", {"phase": "Ready"}, namespace="robot-r1")
+        world.pass_time(55)
+        assert 4 <= failing.met <= 6
+        is_singleton = "goals" in part
+        assert [each["reason"] for each in world.status().get("errors") or []] == ["Refused"] * is_singleton
+        failing.times = 0
+        world.pass_time(65)
+        assert (world.cloud.get("dock") or {})["status"] == {"phase": "Ready"}
+        assert len(world.stored(COMBINED)) == 1
+        assert world.stored(COLLECTORS)["", "c"]["status"]["errors"]
+        assert (world.status().get("errors") or []) == []
+
+
+@pytest.mark.parametrize("part", ["/robotplacements/p/status", "/robotplacementdecisions"])
+def test_S10_F6_3_a_placements_own_objects_that_are_forbidden_are_tried_again_with_waits_that_grow(part: str) -> None:
+    with fleet(robots=1) as world:
+        failing = [world.inject(FORBIDDEN, verb=verb, part=part, times=1e6) for verb in ("patch", "update")]
+        world.robots("r2")
+        world.pass_time(55)
+        assert 4 <= sum(each.met for each in failing) <= 6
+        world.pass_time(1800)
+        assert sum(each.met for each in failing) <= 6 + 60
+        for each in failing:
+            each.times, each.standing = 0, True
+        world.pass_time(65)
+        assert world.status()["counts"]["selected"] == 2
+        assert world.decided() == {"r1": "Stamped", "r2": "Stamped"}

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 from crsyncer.core.model import Key
+from crsyncer.core.watching.backoff import RETRY
 from crsyncer.errors import Conflict, Never, NotAllowed, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
-from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, is_refusal
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN, decide_mark, left_marks
 from crsyncer.fleet.domain.transport.transports import apply
 from crsyncer.fleet.domain.values import Patch, Placement, Reason, SourceKey
+from crsyncer.runtime.waits import chance
 
 _UNSURE_SECONDS = 30.0
 """So long after a write its mark is waited for: the server has not answered, or the watch has not shown it."""
@@ -22,6 +24,8 @@ class _Refusal:
     placement: str
     """The uid of the one that writes the mark, or removes it."""
     fault: Fault
+    tries: int
+    """How many were refused in a row."""
 
 
 class SourceMarks:
@@ -68,7 +72,7 @@ class SourceMarks:
         return min(times, default=None)
 
     async def _send(self, key: SourceKey, plan: Patch, placement: Placement) -> None:
-        self._refused.pop(key, None)
+        old = self._refused.pop(key, None)
         kind = self._state.fleet.index.kinds[key.resource]
         call = apply(kind, plan, Key(key.namespace, key.name)).call
         try:
@@ -76,10 +80,11 @@ class SourceMarks:
         except Conflict:
             return  # it has changed, which the watch shows
         except (Never, NotAllowed, Unsure) as error:
-            is_answered = is_refusal(error)
             said = "the server refuses the mark" if kind.sensitive else str(error)
             fault = Fault("", key.text, Reason.REFUSED, f"{UNWRITTEN}: {said}")
-            self._refused[key] = _Refusal(placement.uid, fault)
-            if not is_answered:
+            tries = 0 if old is None else old.tries
+            self._refused[key] = _Refusal(placement.uid, fault, tries + 1)
+            if isinstance(error, Unsure):
                 raise  # all else of the placement goes on in the next try, without this source
-            self._sent[key] = self._sent[key][0], self._state.now + REFUSED_SECONDS
+            wait = RETRY.wait(tries, chance()) if isinstance(error, NotAllowed) else REFUSED_SECONDS
+            self._sent[key] = self._sent[key][0], self._state.now + wait

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
 from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import Call
-from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError
+from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.transport.keys import ROOT
@@ -47,11 +46,6 @@ class FleetObserver(Observer, Protocol):
     def write(self, resource: str, verb: str, result: str) -> None:
         """A write was answered; `result`: done, or the name of the error."""
         ...
-
-
-def is_refusal(error: SyncError) -> bool:
-    """Whether the server refuses a write for good: an account that is not known (401) may be so again (section 7)."""
-    return isinstance(error, Never) or (isinstance(error, NotAllowed) and error.status != HTTPStatus.UNAUTHORIZED)
 
 
 class Sent(NamedTuple):

@@ -7,9 +7,9 @@ from typing import assert_never
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Never, NotLeading, SyncError, Unsure
+from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
-from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work, is_refusal
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Change, Input
 from crsyncer.fleet.domain.fleet_calls import COLLECTORS, COMBINED, STRIPS, objects_of
@@ -215,18 +215,18 @@ class StatusReturn:
                 await self._tell(job, str(job.key))
         except NotLeading:
             return
-        except SyncError as error:
-            if is_refusal(error):
-                self._dispatcher.later(job, REFUSED_SECONDS)
-            else:
-                self._dispatcher.back_off(job)
+        except Never:
+            self._dispatcher.later(job, REFUSED_SECONDS)
+            return
+        except SyncError:
+            self._dispatcher.back_off(job)
             return
         self._dispatcher.succeeded(job)
 
     def _is_time(self, job: Job[Work], what: Key | str) -> bool:
-        """Whether an object may be written again; if not, the job comes back."""
+        """Whether an object may be written again; if not, the job comes back. One that failed has waited already."""
         left = self._written.get(what, -_PACE_SECONDS) + _PACE_SECONDS - self._state.now
-        if left > 0:
+        if left > 0 and not self._dispatcher.failures(job):
             self._dispatcher.later(job, left)
             return False
         self._written[what] = self._state.now
@@ -262,7 +262,7 @@ class StatusReturn:
                 call = fleet_calls.patch(f"{path}/status", list(operations))  # the answer says what is left of it
                 try:
                     raw = await self._own.send(f"{source.resource}/status", call)
-                except Never as error:
+                except (Never, NotAllowed) as error:
                     self._refuse(source, str(error))
                     raise
                 is_removal = operations[-1]["op"] == "remove"
