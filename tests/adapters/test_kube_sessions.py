@@ -10,12 +10,14 @@ from crsyncer.adapters.kube import Exchange
 from crsyncer.adapters.kube.tls import ResumingContext
 from tests.adapters.kube_server import (
     GET,
+    STREAM,
     Certificates,
     HostileServer,
     Reach,
     Request,
     always,
     answer,
+    chunk,
     hostile,
     make_certificates,
 )
@@ -84,3 +86,21 @@ async def test_a_stranger_gains_nothing_from_a_session_that_is_not_his(
             with pytest.raises(ssl.SSLCertVerificationError):
                 await resumes(context, stranger)
         assert await resumes(context, server)
+
+
+async def test_a_watch_that_is_left_while_the_server_sends_keeps_its_session(reach: Reach) -> None:
+    resumed: list[bool] = []
+
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        resumed.append(writer.get_extra_info("ssl_object").session_reused)
+        writer.write(STREAM)
+        for _ in range(100):
+            writer.write(chunk(b"{}\n"))
+            await asyncio.sleep(0)
+
+    async with reach(handler) as (cluster, _):
+        for _ in range(4):
+            async with cluster.watch(GET, read_timeout=5) as stream:
+                async for _ in stream.lines():
+                    break
+        assert resumed == [False, True, True, True]

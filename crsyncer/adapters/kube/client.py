@@ -119,9 +119,8 @@ class KubeCluster:
             count = partial(self._count, call.verb, None)
             yield WatchStream(response, reply=reply, read_timeout=read_timeout, count=count)
         finally:
-            # HTTP/1.1 cannot end a running answer: leaving closes the connection. After a clean end nothing is open.
             self._watches.discard(response)
-            response.close()
+            _hang_up(response)
 
     def refresh_credentials(self) -> bool:
         """Look at the kubeconfig and its files again; True when something changed or a plug-in will be asked again.
@@ -141,7 +140,7 @@ class KubeCluster:
     def _end_watches(self) -> None:
         # One by one, since the session drops their connections without waking a reader that waits for a line.
         for response in list(self._watches):
-            response.close()
+            _hang_up(response)
 
     async def _ask(self, call: Call, *, gap: float | None, read: Read[T]) -> tuple[aiohttp.ClientResponse, T]:
         """The answer and what `read` makes of it; asked again where a 401 came and there are newer credentials."""
@@ -174,7 +173,7 @@ class KubeCluster:
                 try:
                     result = await read(response)
                 except BaseException:
-                    response.close()
+                    _hang_up(response)
                     raise
                 status = response.status
         except _FAILURES as error:
@@ -214,6 +213,16 @@ class KubeCluster:
     def _count(self, verb: str, code: int | None) -> None:
         if self._observe is not None:
             self._observe(Exchange(verb, code, *self._meter.take()))
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Leave a running answer: HTTP/1.1 ends it only with its connection. After a clean end nothing is open.
+
+    At once: OpenSSL gives up the TLS session when more of the answer arrives while a connection is closed politely.
+    """
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
 
 
 async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
