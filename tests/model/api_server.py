@@ -274,7 +274,7 @@ class ApiServer:
         where = (address.namespace, metadata["name"])
         if where in self.storage.of(kind.resource):
             return failure(409, "AlreadyExists", f"{where[1]} already exists")
-        kept = {k: v for k, v in metadata.items() if k in ("name", "generateName", *_EDITABLE) and v}
+        kept = {k: v for k, v in metadata.items() if k in ("name", "generateName", "managedFields", *_EDITABLE) and v}
         new = {k: v for k, v in admitted(kind.schema, body).items() if k not in ("apiVersion", "kind")}
         if kind.status:
             new.pop("status", None)

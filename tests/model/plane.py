@@ -231,5 +231,5 @@ def _full_name(kind: str) -> str:
 
 
 _CORE = ("configmaps", "namespaces", "secrets")
-_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "generateName", "managedFields")
 _LABELS = {"robot": "cloudrobotics.com/robot-name"}

@@ -2,11 +2,12 @@
 
 import math
 
-from crsyncer.core.content.annotations import FILTER
+from crsyncer.core.content.annotations import FILTER, OURS
 from crsyncer.core.model import Side
 from crsyncer.core.reports.text import rfc3339
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, UNAVAILABLE
 from tests.model.clock import EPOCH
+from tests.model.life import ROBOT
 from tests.model.plane import GROUP, NAMESPACE
 from tests.model.policies import delete_policy, edit_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, MINE, ROBOTS, Steps, case
@@ -34,6 +35,18 @@ def a_second_agent_writes_a_status(world: World) -> Steps:
     storage.put(f"goals.{GROUP}", where, found)
     world.cloud.signal.ring()
     world.pass_time(5)
+    yield
+    world.pass_time(700)
+
+
+@case("DuplicateInstance", 12, "or an old robot still runs: stop it", kinds={"goals": {"source": "robot"}})
+def a_second_agent_makes_a_copy_of_an_object_that_this_robot_lacks(world: World) -> Steps:
+    """The copy is an orphan for this agent, which deletes it; the second one makes it again."""
+    writer = {"manager": "crsyncer-5f0c2a91", "time": rfc3339(EPOCH + world.clock.now)}
+    marks = {OURS + "upstream-uid": "of-its-own-cluster", OURS + "robot": ROBOT}
+    world.cloud.create("b", annotations=marks, managedFields=[writer], spec={"x": 1})
+    world.pass_time(5)
+    assert world.cloud.get("b") is None
     yield
     world.pass_time(700)
 

@@ -268,13 +268,14 @@ class Kind:
         if side is not Side.CLOUD:
             return
         if policy.upstream is Side.CLOUD:
-            ours = policy.filtered
+            ours, known = policy.filtered, key in self.cache.views[side]
         else:
             stamp = stamp_of(raw)
-            ours = stamp is not None and stamp.robot == policy.robot
+            # Only an agent of this name signs a copy with it, a new copy included.
+            ours = known = stamp is not None and stamp.robot == policy.robot
         if not ours:
             return
-        known, since = live and key in self.cache.views[side], context.connections[side].first_connected_at
+        known, since = live and known, context.connections[side].first_connected_at
         if context.other_agents.saw(policy.resource, key, raw, known=known, since=since, now=context.clock()):
             log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
             context.report_changed()
