@@ -13,7 +13,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.namespaces import Namespaces, meta_name
 from crsyncer.core.kinds.sync_policy import read_sync_policy
 from crsyncer.core.model import Gap, Json, Key, Observation, Pending, Record, Side, View
-from crsyncer.core.pair.actions import Create, Hold, HoldReason, Update, Why
+from crsyncer.core.pair.actions import Create, Hold, HoldReason, Plan, SendStatus, Update, Why, mutation_failed
 from crsyncer.core.pair.compose import compose_copy
 from crsyncer.core.pair.decide import decide
 from crsyncer.core.pair.project import last_desired, status_value, value_to_send, view_of
@@ -168,12 +168,23 @@ def test_C4_4_no_copy_is_made_changed_or_replaced_for_an_object_on_which_a_step_
         assert (content.reason, FAILED.failure in content.message) == (HoldReason.MUTATION_FAILED, True)
 
 
-def test_C4_4_a_status_on_which_a_step_fails_is_held():
+@pytest.mark.parametrize(
+    ("status", "acknowledged", "pending", "waits"),
+    [
+        ("d", "", None, False),
+        ("d", "before", Pending(1, "u-1", "before", {}, 0.0), False),
+        ("d", "d", Pending(1, "another", "d", {}, 0.0), True),
+        ("d", "before", Pending(1, "u-1", "d", {}, 0.0), True),
+        ("d", "d", None, True),
+        ("", "", None, True),
+    ],
+)
+def test_C4_4_a_status_on_which_a_step_fails_is_held_and_waits_in_the_outbox(status, acknowledged, pending, waits):
     up = view_of(goal(), kind(), Side.CLOUD)
-    plan = decide(Observation(up), Observation(copied(failure="why", status="d", has_status=True)), kind(), Record())
-    assert isinstance(plan.status, Hold)
-    assert (plan.content, plan.status.reason) == (None, HoldReason.MUTATION_FAILED)
-    assert "why" in plan.status.message
+    copy, record = copied(failure="why", status=status, has_status=True), Record("u-1", acknowledged=acknowledged)
+    plan = decide(Observation(up), Observation(copy), kind(), record, pending=pending)
+    hold = mutation_failed("why")
+    assert plan == Plan(None, hold if waits else SendStatus("u-1", "d", hold))
 
 
 @pytest.mark.parametrize(

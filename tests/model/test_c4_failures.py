@@ -9,6 +9,7 @@ from crsyncer.adapters.expressions import CelProgram, Expressions, RePattern
 from crsyncer.console.compare.cluster_diff import compare
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
+from tests.model.blocking import block, blocking
 from tests.model.life import AgentSettings
 from tests.model.policies import ready, senders
 from tests.model.scene import SOURCES, copy, holds, original, restart, roles, row, state
@@ -129,12 +130,60 @@ def test_C4_4_a_status_on_which_a_step_fails_is_held_and_content_goes_on() -> No
         world.robot.set_status("a", {"n": "text"})
         world.edit("a", spec={"x": 2})
         assert (original(world)["status"], copy(world)["spec"]) == ({"n": 2}, {"x": 2})
-        assert (holds(world), world.status()["outbox"]["depth"]) == ([("MutationFailed", 1)], 0)
+        assert (holds(world), world.status()["outbox"]["depth"]) == ([("MutationFailed", 1)], 1)
         assert "spec.mutations.up[0], /status/n: " in world.status()["holds"][0]["message"]
         restart(world, kill=True)
         assert holds(world) == [("MutationFailed", 1)]
         world.report("a", {"n": 5})
         assert (original(world)["status"], holds(world)) == ({"n": 6}, [])
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_C4_1_S4_1_a_status_on_which_a_step_fails_outlives_its_copy_and_is_sent_once_the_step_is_mended(
+    offline: bool,
+) -> None:
+    with shaped(up=[{"path": "/status/said", "cel": "value + 1"}]) as world:
+        world.begin("a")
+        if offline:
+            world.cut("cloud", seconds=5)
+        world.report("a", {"said": "DONE"}, seconds=5)
+        assert holds(world) == [("MutationFailed", 1)]
+        world.robot.delete("a")
+        world.pass_time(5)
+        restart(world, kill=True, seconds=5)
+        reshape(world, up=[{"path": "/status/said", "cel": "value + '!'"}])
+        world.heal("cloud")
+        assert (original(world)["status"], holds(world)) == ({"said": "DONE!"}, [])
+        assert world.status()["outbox"]["depth"] == 0
+
+
+def test_C4_4_a_status_on_which_a_step_fails_goes_with_the_object_that_would_take_it_or_is_dropped() -> None:
+    with shaped(up=[{"path": "/status/said", "cel": "value + 1"}]) as world:
+        world.begin("a", "b")
+        for name in ("a", "b"):
+            world.report(name, {"said": "text"})
+        world.remove("a")
+        assert (holds(world), world.status()["outbox"]["depth"]) == ([("MutationFailed", 1)], 1)
+        world.order("drop", resource="goals", name="b", confirmed=True)
+        for _ in range(2):
+            world.settle()
+            assert (holds(world), world.status()["outbox"]["depth"]) == ([("MutationFailed", 1)], 0)
+            restart(world)
+
+
+def test_C4_4_C6_3_an_object_waits_for_a_status_on_which_a_step_fails() -> None:
+    with blocking(grace="10m") as world:
+        block(world, grace="10m", mutations={"up": [{"path": "/status/said", "cel": "value + 1"}]})
+        world.begin("a")
+        world.report("a", {"said": "text"})
+        world.remove("a", seconds=60)
+        assert (world.robot.objects(), set(world.cloud.objects())) == ({}, {"a"})
+        block(world, grace="10m")
+        taken = []
+        world.witnesses.append(lambda write: taken.append(write.after) if write.verb == "status" else None)
+        world.settle()
+        assert world.cloud.objects() == {}
+        assert [each["status"] for each in taken if each is not None and "spec" in each] == [{"said": "text"}]
 
 
 def test_C4_4_explain_names_the_step_that_fails() -> None:

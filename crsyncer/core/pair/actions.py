@@ -155,6 +155,8 @@ class SendStatus:
 
     upstream_uid: str
     digest: str
+    hold: Hold | None = None
+    """Why it waits there: a step fails on it (C4.4)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -331,9 +331,12 @@ def _status(
         return _following(upstream, downstream, record) if policy.copies_status else None
     if downstream.odd_status:
         return ODD_STATUS
-    if downstream.failure:
-        return mutation_failed(downstream.failure)
     known = _known(record, stamp.upstream_uid)
+    if downstream.failure:
+        hold, taken = mutation_failed(downstream.failure), known.acknowledged
+        if pending is not None and pending.upstream_uid == stamp.upstream_uid:
+            taken = pending.digest
+        return hold if taken == downstream.status else SendStatus(stamp.upstream_uid, downstream.status, hold)
     send = SendStatus(stamp.upstream_uid, downstream.status)
     if not downstream.status and (
         # Only a status that was there was removed (S4.3); in subtree mode, only while the rest is still there (S4.5).

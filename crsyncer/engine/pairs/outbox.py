@@ -166,7 +166,12 @@ class Outbox:
             record = self._cache.record_of(key, upstream.uid)
             observed = note_observed(self._shaped(key, row), record.generations)
             self._cache.remember(key, replace(record, generations=observed))
-        value = self._value(key, row)
+        try:
+            value = self._value(key, row)
+        except Never:
+            if self._delivery(key, row, row.digest) is not Delivery.NO_OBJECT:
+                raise
+            value = row.value  # nobody takes it any more
         wire = row.digest if value is row.value else _wire(value)
         match delivery := self._delivery(key, row, wire):
             case Delivery.KEEP:

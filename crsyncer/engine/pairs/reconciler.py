@@ -303,6 +303,8 @@ class Reconciler:
                     self.outcomes.event_arrived(Job(self.policy.resource, STATUS, key))
                     if self._upstream.up.is_set():  # else `enqueue` does so when the connection is back (S7.2)
                         self.queue_status(key, priority)
+                if action.hold is not None:
+                    self._hold(key, action.hold)
             case Agreed():
                 self.outbox.agree(key, action)
             case CountAsSent():
@@ -380,7 +382,8 @@ class Reconciler:
 
     def _unhold(self, key: Key, status: StatusAction | None, content: Hold | None = None) -> None:
         """End the holds of an object that are not of its plan; a deletion may be held for several reasons."""
-        kept = {each.reason for each in (status, content) if isinstance(each, Hold)}
+        waits = status.hold if isinstance(status, SendStatus) else status
+        kept = {each.reason for each in (waits, content) if isinstance(each, Hold)}
         kept |= {HoldReason.DUPLICATE} if key in self._duplicates else set()
         self._hold_driver.holds.unhold(key, kept=kept if content is None else kept | DELETION_HOLDS.keys())
 
