@@ -1,8 +1,11 @@
 """S5.5 on virtual time: what is held, who is told, what ends a hold by itself, and what a human releases."""
 
+import math
+
 import pytest
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.model import Side
 from crsyncer.core.requests import calls
 from crsyncer.errors import SyncError
 from tests.model.life import ROBOT
@@ -21,6 +24,7 @@ from tests.model.scene import (
     scene,
     state,
 )
+from tests.model.weather import Fate
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -146,6 +150,19 @@ def test_S5_5b_where_crds_may_not_be_read_a_kind_made_anew_out_of_sight_is_one_t
         assert len(full_lists(world, "cloud", since)) == (1 if count <= 5 else 2)
         crds = world.journal.asked("cloud", part=f"{calls.CRDS}/", since=since)
         assert len(crds) == len(full_lists(world, "cloud", since)), "who may not read it does not ask for every batch"
+
+
+@pytest.mark.parametrize("how", ["cut", "crash"])
+def test_S8_1_a_kind_whose_crd_was_not_known_yet_is_asked_for_it_when_its_watch_resumes(how: str) -> None:
+    with scene() as world:
+        unanswered = world.inject("cloud", Fate.LOST, verb="get", part="/customresourcedefinitions/", times=math.inf)
+        world.begin("a", seconds=5)
+        world.weather[Side.CLOUD].rules.remove(unanswered)
+        restart(world, kill=True, seconds=10)
+        with out_of_sight(world, how):
+            redefine(world)
+        world.pass_time(60)
+        assert (holds(world), set(world.robot.objects())) == ([("KindMissing", 1)], {"a"})
 
 
 def test_S5_5a_whether_a_kind_is_alive_is_two_small_requests_a_batch() -> None:

@@ -103,7 +103,9 @@ class HoldMachine:
         self._freshness[side] = found
         if side is not self._policy.upstream:
             self.phase_changed(missing=self.missing)
-        elif found == {Freshness.CONFIRMED}:
+            return
+        is_unknown = self._crd_readable and not self._crd_uid()
+        if found == {Freshness.CONFIRMED} or (is_unknown and Freshness.STORED not in found):
             self.recheck_crd()
 
     def recheck_crd(self) -> None:
