@@ -51,3 +51,7 @@ class RelatedCopies(Protocol):
     def settled(self, key: Key) -> None:
         """Nothing has to be done about a pair: it may be gone."""
         ...
+
+    def hold(self) -> None:
+        """Every deletion of primaries' copies is held, and so is that of what these need."""
+        ...

@@ -58,6 +58,7 @@ class Kind:
             context=context,
             informer_set=self.informer_set,
             kind_is_back=self._reconcile_all,
+            held=self._held,
         )
         self.reconciler = Reconciler(
             policy,
@@ -113,6 +114,11 @@ class Kind:
     def kind_missing(self) -> bool:
         """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
         return self._hold_driver.holds.kind_missing
+
+    @property
+    def is_held(self) -> bool:
+        """Whether every deletion of the kind is held."""
+        return self._hold_driver.holds.held_every() is not None
 
     @property
     def mass_deletion(self) -> tuple[int, float]:
@@ -381,6 +387,10 @@ class Kind:
         for key in self.cache.known_keys():
             self.reconciler.enqueue(key)
         self._context.report_changed()
+
+    def _held(self) -> None:
+        if self.reconciler.related_first is not None:
+            self.reconciler.related_first.hold()
 
     def _phase_changed(self) -> None:
         self._hold_driver.phase_changed()

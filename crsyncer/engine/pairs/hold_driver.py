@@ -44,8 +44,8 @@ class HoldDriver:
     """The deletions of one kind: `holds` has those that are held or verified, `run` finds out about the rest.
 
     Every change that gives the machine something to find out or to record is made inside `event()`. `kind_is_back()` is
-    called when upstream, which did not serve the kind, serves it again. While the version is a guess, upstream may
-    serve the kind in another version only: nothing is asked, and no answer counts.
+    called when upstream, which did not serve the kind, serves it again, and `held()` when every deletion is held. While
+    the version is a guess, upstream may serve the kind in another version only: nothing is asked, and no answer counts.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class HoldDriver:
         context: EngineContext,
         informer_set: InformerSet,
         kind_is_back: Callable[[], None],
+        held: Callable[[], None],
     ) -> None:
         self._cache = cache
         self._context = context
@@ -63,6 +64,7 @@ class HoldDriver:
         self._connection = context.connections[self._upstream]
         self._informer_set = informer_set
         self._kind_is_back = kind_is_back
+        self._held = held
         self._retry_after = RetryAfter(self._connection.waits)
         """The pause that upstream asked for."""
         self._jitter = random.Random(random.random())  # noqa: S311
@@ -106,9 +108,12 @@ class HoldDriver:
     def event(self) -> Iterator[HoldMachine]:
         """Tell the machine something inside the block; afterwards the changes are recorded and the machine wakes."""
         self._tick()
+        before = self.holds.held_every()
         yield self.machine
         self._record()
         self._wake.set()
+        if before is None and self.holds.held_every() is not None:
+            self._held()
 
     async def verify(self, key: Key) -> None:
         """Return when it is known whether a deletion is held or verified, or upstream has the object.

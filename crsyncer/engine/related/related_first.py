@@ -45,6 +45,8 @@ class RelatedFirst:
                     self._released[source] = wanted_of_entry.table.recorded(entry, source[1])
                 else:
                     wanted_of_entry.refer_as_before(entry, source[1])
+        if kind.is_held:
+            self.hold()
 
     # What primaries do
 
@@ -74,6 +76,16 @@ class RelatedFirst:
             references = self._released.pop((entry.id, key), None)
             if references is not None:
                 self._wanted(entry.resource).refer((entry.id, key), references)
+
+    def hold(self) -> None:
+        """All copies of primaries are held: those that were about to go refer to what they did, again (C5.4)."""
+        for source, references in list(self._released.items()):
+            id_, key = source
+            copy = self._cache.views[self._policy.downstream].get(key)
+            if copy is not None and not copy.terminating:
+                self.refers(self._entries[id_], key)
+                self._since.pop(key, None)
+                self._wanted(self._entries[id_].resource).refer(source, references)
 
     def settled(self, key: Key) -> None:
         """Nothing has to be done about a pair: it may be gone."""
