@@ -39,6 +39,7 @@ class Bench:
     kind_wide: dict = field(default_factory=dict)
     known: tuple[str, str] = ("cluster", "u")
     upstream_side: Side = Side.CLOUD
+    is_another: bool = False
 
     def __post_init__(self) -> None:
         self.policy = policy(self.upstream_side)
@@ -52,6 +53,7 @@ class Bench:
             views=self.views,
             tombstones=self.tombstones,
             kind_wide=self.kind_wide,
+            is_another=self.is_another,
             now=7.0,
         )
         self.machine = HoldMachine(self.policy, holds=self.holds, crd=self.known)

@@ -134,10 +134,10 @@ def test_S5_5_a_kind_that_was_never_shown_to_be_missing_is_back_without_a_trace(
     assert (bench.held(), bench.tombstones) == ([], {})
 
 
-def edited(count: int) -> tuple[Bench, list[Key]]:
+def edited(count: int, *, is_another: bool = False) -> tuple[Bench, list[Key]]:
     """A kind whose selection was edited; nothing is counted yet."""
     keys = [Key("default", f"g{number}") for number in range(count)]
-    return Bench(tuple(keys), kind_wide={HoldReason.SELECTION_CHANGED: ("", 5.0)}), keys
+    return Bench(tuple(keys), kind_wide={HoldReason.SELECTION_CHANGED: ("", 5.0)}, is_another=is_another), keys
 
 
 def test_C1_7_every_deletion_waits_until_the_copies_that_an_edit_leaves_behind_are_counted():
@@ -180,11 +180,33 @@ def test_C1_7_left_behind_is_what_is_ours_and_is_not_being_deleted_yet():
     assert bench.holds.left_behind(lambda *_: False) == set()
 
 
-def test_C1_7_a_kind_whose_selection_was_edited_is_not_shown_as_a_missing_one():
-    bench, keys = edited(3)
+def test_C1_7_a_kind_whose_projection_was_edited_is_not_shown_as_a_missing_one():
+    bench, keys = edited(3, is_another=True)
     bench.holds.hold_kind(6.0, by_name=True)
     assert bench.held() == []
     assert bench.holds.keeps(keys[0]) == Wait(Until.COUNTED)
+    assert bench.holds.left_behind(lambda *_: True) == set(keys)
+    assert bench.holds.kind_back(7.0) == 0
+    assert not bench.holds.selection_counted(set(keys), copies=3, now=8.0)
+    bench.holds.hold_kind(9.0, by_name=True)
+    assert bench.held() == [("KindMissing", set(keys))]
+
+
+def test_C1_7_S5_5_what_went_with_its_kind_stays_held_although_the_filter_was_edited_meanwhile():
+    bench, keys = edited(3)
+    bench.holds.hold_kind(6.0, by_name=True)
+    assert bench.holds.kind_back(7.0) == 3
+    assert bench.holds.left_behind(lambda *_: True) == set()
+    assert not bench.holds.selection_counted(set(), copies=3, now=8.0)
+    assert bench.held() == [("KindMissing", set(keys))]
+    assert bench.holds.keeps(keys[0]) == KIND_MISSING
+
+
+def test_C1_7_S5_5_what_an_edit_has_left_behind_before_its_kind_is_missing_is_held_for_that_alone():
+    bench, keys = edited(12)
+    assert bench.holds.selection_counted(set(keys[:6]), copies=12, now=6.0)
+    bench.holds.hold_kind(7.0, by_name=True)
+    assert bench.held() == [("SelectionChanged", set(keys[:6])), ("KindMissing", set(keys[6:]))]
 
 
 def test_C1_7_copies_in_another_place_stay_held_although_their_pairs_agree():

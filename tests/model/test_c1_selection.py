@@ -14,7 +14,7 @@ from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAVAILABLE
 from tests.model.config_maps import maps, put_map
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, edit_policy, with_policy
-from tests.model.scene import SOURCES, holds, names, release, restart, roles
+from tests.model.scene import SOURCES, holds, names, redefine, release, restart, roles
 from tests.model.weather import Rule
 from tests.model.world import World
 
@@ -138,6 +138,23 @@ def test_C1_7_nothing_is_counted_after_a_watch_has_ended_meanwhile(source: str) 
         edit_policy(world, **EDITS["selector"], seconds=120)
         assert names(down) == {"on 2", "off 12"}
         assert holds(world) == [("SelectionChanged", 12)]
+
+
+@pytest.mark.parametrize("first", ["the kind", "the edit"])
+def test_C1_7_S5_5_what_went_with_its_kind_is_held_also_where_the_filter_is_edited_meanwhile(first: str) -> None:
+    with kind("cloud", few=0, selected=5) as world:
+        world.cut("cloud", seconds=20)
+        if first == "the edit":
+            edit_policy(world, **EDITS["selector"], seconds=20)
+        redefine(world)
+        world.heal("cloud", seconds=0.05)
+        edit_policy(world, **EDITS["selector"], seconds=120)
+        assert (names(world.robot), holds(world)) == ({"on 5"}, [("KindMissing", 5)])
+        restart(world, kill=True, seconds=120)
+        assert (names(world.robot), holds(world)) == ({"on 5"}, [("KindMissing", 5)])
+        release(world)
+        world.pass_time(60)
+        assert (names(world.robot), holds(world)) == (set(), [])
 
 
 @BOTH

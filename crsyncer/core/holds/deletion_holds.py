@@ -26,6 +26,7 @@ class DeletionHolds:
         views: Mapping[Side, Mapping[Key, View]],
         tombstones: Mapping[Key, Tombstone],
         kind_wide: Mapping[HoldReason, tuple[str, float]],
+        is_another: bool = False,
         now: float,
     ) -> None:
         self.kind_wide = dict(kind_wide)
@@ -36,6 +37,9 @@ class DeletionHolds:
         known, or is deleting them."""
         self.is_counting = HoldReason.SELECTION_CHANGED in self.kind_wide
         """Whether it is still to be counted how many copies an edited selection leaves behind (C1.7)."""
+        self.is_another = is_another and self.is_counting
+        """Whether an edited projection names another kind of upstream's than the one that is counted for: that one may
+        be missing, and the copies' own is not (C1.7)."""
         self.elsewhere: Set[Key] = frozenset()
         """The originals of copies that an edited projection leaves behind where they were (C1.7)."""
         self.copies = views[policy.downstream]
@@ -164,7 +168,7 @@ class DeletionHolds:
         self.kind_wide.pop(reason, None)
         keys = set(keys) - self.elsewhere
         if reason is HoldReason.SELECTION_CHANGED:
-            self.is_counting, self.elsewhere = False, frozenset()
+            self.is_counting, self.is_another, self.elsewhere = False, False, frozenset()
         for key in keys if reason is not HoldReason.MANUAL else ():
             tombstone = self.tombstone(key) or (self._tombstone_of_copy(key, now) if key in absent else None)
             if tombstone is not None:
@@ -208,13 +212,15 @@ class DeletionHolds:
     def left_behind(self, absent: Callable[[Key, str], bool]) -> set[Key]:
         """The copies that are to be deleted because their originals are not selected any more (C1.7).
 
-        `absent(key, uid)`: upstream is known not to have, or not to select, this very object.
+        `absent(key, uid)`: upstream is known not to have, or not to select, this very object. What a missing kind holds
+        is not counted: it may have gone with the kind (S5.5a).
         """
         return {
             key
             for key, copy in self.copies.items()
             if not copy.terminating
             and may_delete(copy, self._policy)
+            and (self.is_another or self.held(key) != KIND_MISSING)
             and absent(key, "" if copy.stamp is None else copy.stamp.upstream_uid)
         }
 
@@ -228,7 +234,7 @@ class DeletionHolds:
 
         What is held stays held while there are any, however few: it is counted again after a restart, or a restore.
         """
-        self.is_counting = False
+        self.is_counting = self.is_another = False
         if not left_behind or not (self._is_selection_held or is_mass(len(left_behind), copies)):
             self.kind_wide.pop(HoldReason.SELECTION_CHANGED, None)
             return False
@@ -250,13 +256,13 @@ class DeletionHolds:
     def _at_stake(self) -> Iterator[Key]:
         """The copies that a missing kind holds; an orphan that never was a copy is none of them.
 
-        A kind whose selection was edited is not missing: that hold has its copies (C1.7).
+        A kind whose projection was edited is not missing, nor is what an edit has left behind: that is held (C1.7).
         """
-        if HoldReason.SELECTION_CHANGED in self.kind_wide:
-            return
-        for key, view in self.copies.items():
+        group = self._holds.group(self._resource, HoldReason.SELECTION_CHANGED)
+        left_behind = group.keys if group is not None else ()
+        for key, view in self.copies.items() if not self.is_another else ():
             deleted = view.stamp is not None and not view.terminating and may_delete(view, self._policy)
-            if deleted and self.held(key) == KIND_MISSING and not self.is_verified(key):
+            if deleted and key not in left_behind and self.held(key) == KIND_MISSING and not self.is_verified(key):
                 yield key
 
     def _tombstone_of_copy(self, key: Key, now: float) -> Tombstone:

@@ -40,6 +40,11 @@ def crd_name(policy: KindPolicy) -> str:
     return f"crd:{policy.upstream}:{policy.resource}"
 
 
+def another_name(policy: KindPolicy) -> str:
+    """Under which name the store keeps whether an edited projection names another kind of upstream's (C1.7)."""
+    return f"another:{policy.resource}"
+
+
 class HoldDriver:
     """The deletions of one kind: `holds` has those that are held or verified, `run` finds out about the rest.
 
@@ -74,6 +79,7 @@ class HoldDriver:
         self._version_is_guess = cache.policy.version_is_guess and self._upstream is Side.CLOUD
         """Whether nothing has shown yet that upstream serves the kind in this version."""
         self._kind_wide_name, self._crd_name = kind_wide_name(cache.policy.resource), crd_name(cache.policy)
+        self._another_name = another_name(cache.policy)
         self._mass_name = f"mass-deletion:{cache.policy.resource}"
         kind_wide = self._store.get_meta(self._kind_wide_name) or {}
         self.holds = DeletionHolds(
@@ -82,6 +88,7 @@ class HoldDriver:
             views=cache.views,
             tombstones=cache.tombstones,
             kind_wide={_reason(word): (str(i), float(since)) for word, (i, since) in kind_wide.items()},
+            is_another=bool(self._store.get_meta(self._another_name)),
             now=context.clock(),
         )
         cluster, uid = self._store.get_meta(self._crd_name) or ("", "")
@@ -237,6 +244,8 @@ class HoldDriver:
             self._store.put_meta(self._kind_wide_name, self.holds.kind_wide)
         if mass != machine.mass_deletion:
             self._store.put_meta(self._mass_name, list(machine.mass_deletion))
+        if self._store.get_meta(self._another_name) and not self.holds.is_another:
+            self._store.put_meta(self._another_name, False)
         if crd != machine.crd:
             self._store.put_meta(self._crd_name, list(machine.crd))
         expired, machine.cursors_expired = machine.cursors_expired, False
