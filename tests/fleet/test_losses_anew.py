@@ -163,3 +163,20 @@ def test_F1_1_a_kind_that_is_listed_anew_counts_its_losses_from_then():
     world.now += 100
     world.losses.started(world.now, {GOALS})
     assert [world.removal(after=after) for after in (29, 30)] == [Removal.LATER, Removal.NOW]
+
+
+def test_F5_2_S5_5_what_the_next_list_of_a_kind_lacks_whose_CRD_went_is_held():
+    world = World()
+    world.losses.gone(GOALS)
+    world.do(world.fleet.object_gone(GOALS, "site", "dock"))
+    assert world.held() == {"uid-all": (Why.NOT_SERVED, 10)}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"), [([{"type": "Resolved", "reason": "NotServed"}], Why.NOT_SERVED), (["x"], None)]
+)
+def test_F5_2_what_is_lost_after_a_kind_was_not_served_is_held_by_a_new_leader(conditions, reason):
+    world = World()
+    world.fleet.robot_gone("r0")
+    restarted(world, {**raw_placement(robotSelectors=[{}]), "status": {"conditions": conditions}})
+    assert world.held() == ({} if reason is None else {"uid-all": (reason, 1)})

@@ -1,6 +1,8 @@
 """Deliberate defects of the controller: its start, selection, replicas and rendering (F1 to F4)."""
 
+from crsyncer.core.watching.forbidden import ForbiddenWrites
 from crsyncer.fleet.controllers.leader import Leader
+from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
 from crsyncer.fleet.domain import lease, read_objects, rendering, replica_plan, resolution, selection
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.transport import transports
@@ -56,6 +58,12 @@ MUTANTS = (
     Mutant("CreateOnly is written again", replica_plan.is_due,
            "wanted.strategy is Strategy.CREATE_ONLY or ", "",
            noticed_by="F3_6_a_create_only_replica_keeps_its_content_and_is_made_again"),
+    Mutant("what is forbidden waits for an hour", ReplicaWriter._refuse,
+           "isinstance(error, NotAllowed):", "False:",
+           noticed_by="S10_a_shard_that_forbids_every_write_for_5_s"),
+    Mutant("each forbidden replica is tried by itself", ForbiddenWrites.due,
+           "self._released or 1", "len(self._keys)",
+           noticed_by="S10_what_is_forbidden_for_hours_costs_a_request_a_minute"),
     Mutant("whatever has the name is taken over", replica_plan.met_row,
            "found != wanted.source_id", "False",
            noticed_by="F3_7_an_object_of_that_name_is_refused"),

@@ -2,10 +2,12 @@
 
 import pytest
 
+from crsyncer.core.model import Json
 from crsyncer.ports import Reply
 from tests.fleet_model.cloud_steps import OWN
 from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.sharded import sharded
 from tests.fleet_model.world_parts import placing
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
 from tests.model.plane import GROUP
@@ -114,3 +116,29 @@ def test_F5_2_S8_a_cloud_that_went_back_in_time_removes_nothing(overtaken_by: in
         world.agree()
         assert world.holds() == {}
         assert len(world.replicas()) == 4
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("spec", [{}, {"filtered": None, "mode": "Shared"}], ids=["Replica", "Shared"])
+def test_F5_2_S5_5_what_the_roots_new_CRD_lacks_is_held_on_the_shards_also_by_a_new_leader(
+    spec: Json, is_restarted: bool
+) -> None:
+    with sharded(**spec) as fleet:
+        for name in ("lift", "door"):
+            fleet.world.source(name)
+        fleet.agree()
+        definition, before = fleet.world.definition("goals"), fleet["b"].specs()
+        fleet.world.cloud.delete_kind()
+        fleet.world.cloud.sweep()
+        fleet.world.pass_time(60)
+        assert fleet.world.condition("Resolved") == ("False", "NotServed")
+        if is_restarted:
+            fleet.world.kill()
+            fleet.world.start()
+            fleet.world.pass_time(120)
+        fleet.world.serve(definition)
+        for name in ("dock", "lift"):
+            fleet.world.source(name)
+        fleet.world.pass_time(300)
+        assert fleet["b"].specs() == before
+        assert fleet.world.holds() == {"KindNotServed": 2}

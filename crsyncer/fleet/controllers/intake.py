@@ -164,6 +164,7 @@ class Intake:
     def kind_gone(self, name: str) -> None:
         """The CRD of a kind is gone, and its objects with it."""
         self._state.losses.unlisted(name)
+        self._state.losses.gone(name)
         self.take(self._state.fleet.kind_gone(name))
         self._placements.shard_changed(split(name)[0])
         self._doubt_strips(name)

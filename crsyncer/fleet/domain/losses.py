@@ -79,6 +79,8 @@ class Losses:
         """The scopes that lost too much within a minute."""
         self._alive: dict[str, float] = {}
         """When an input or kind was last seen to be served."""
+        self._gone: set[str] = set()
+        """The kinds whose CRD went: a source that their next list lacks may have gone with it (S5.5a)."""
         self._started: set[str] = set()
         """The kinds that were listed with all that their replicas depend on."""
         self._restored: frozenset[str] = frozenset()
@@ -113,6 +115,10 @@ class Losses:
         for key in [key for key in self._lost if key.kind == resource]:
             del self._lost[key]
 
+    def gone(self, resource: str) -> None:
+        """The CRD of a kind of the root is gone."""
+        self._gone.add(resource)
+
     def changed(self, change: Change, now: float, *, listed: str = "") -> None:
         """Take up what follows from an event; `listed`: the kind of which a list has just ended.
 
@@ -130,10 +136,12 @@ class Losses:
             if not self._is_lost(key):
                 self._lost.pop(key, None)
             elif key not in self._lost:
-                self._lost[key] = Loss(now, edited=key in change.edited, held=self._blind(key))
+                held = Why.NOT_SERVED if key.resource in self._gone else self._blind(key)
+                self._lost[key] = Loss(now, edited=key in change.edited, held=held)
         for scope in dict.fromkeys(scope for scope, _ in units):
             self._judge(scope, now, is_list=False, names=[name for other, name in units if other == scope])
         if listed:
+            self._gone.discard(listed)
             self._judge((Why.SOURCES_LOST, listed), now, is_list=True)
 
     def served(self, name: str, *, is_served: bool, now: float) -> None:
@@ -345,10 +353,17 @@ def _now(placement: Placement | None) -> Removal:
 
 
 def _shown(placement: Placement) -> Why | None:
-    """The reason of the holds that a placement shows: one that the deletion of the placement does not end, if any."""
-    shown = placement.status.get("holds")
-    if not isinstance(shown, list) or not shown:
-        return None
-    reasons = [each.get("reason") for each in shown if isinstance(each, dict)]
-    found = [why for why in Why if why in reasons]
-    return min(found, key=lambda why: why in _MASS, default=Why.ROBOTS_LOST)
+    """The reason of the holds that a placement shows: one that the deletion of the placement does not end, if any.
+
+    One that shows that a kind of its was not served has lost what that kind's next list lacks, too.
+    """
+    reasons = _texts(placement.status.get("holds"), "reason")
+    if reasons:
+        found = [why for why in Why if why in reasons]
+        return min(found, key=lambda why: why in _MASS, default=Why.ROBOTS_LOST)
+    return Why.NOT_SERVED if "NotServed" in _texts(placement.status.get("conditions"), "reason") else None
+
+
+def _texts(items: object, name: str) -> list[object]:
+    """A field of each of the items of a stored status, whatever is stored."""
+    return [each.get(name) if isinstance(each, dict) else None for each in items] if isinstance(items, list) else []
