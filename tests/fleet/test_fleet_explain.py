@@ -194,3 +194,9 @@ def test_a_robot_that_a_placement_never_had_has_no_replicas():
 @pytest.mark.parametrize(("applied", "acked"), [(WRITTEN, True), ("other", False), ("", None)])
 def test_F9_6_a_robot_has_acked_what_its_report_has_of_all_that_was_written(applied, acked):
     assert [each["acked"] for each in explain(World(robots=1), applied=applied)["replicas"]] == [acked]
+
+
+def test_F9_6_what_is_being_deleted_is_no_part_of_what_a_robot_has_to_apply():
+    world = World(robots=1, sources=2)
+    show(world.fleet, key("r0", name="goal1"), deletionTimestamp="2026-11-01T00:00:00Z")
+    assert {each["acked"] for each in explain(world, applied=WRITTEN)["replicas"]} == {True}

@@ -40,7 +40,8 @@ class Turns:
     def acked(self, placement: Placement, robot: str) -> bool | None:
         """Whether a robot has applied all that was written for it (F9.6); None: it reports nothing of the placement."""
         rows = [self._fleet.rows[key] for key in self._fleet.rows_by_robot.get(robot, ())]
-        written = [(row.uid, row.marks.number) for row in rows if row.marks.placement == placement.uid]
+        mine = (row for row in rows if row.marks.placement == placement.uid and not row.terminating)
+        written = [(row.uid, row.marks.number) for row in mine]
         _, applied = self._reports(robot, placement.uid)
         return None if applied is None else applied == applied_digest(written)
 
