@@ -141,9 +141,12 @@ async def test_a_missing_status_and_an_empty_one_stay_different(store, status):
     await store.close()
 
 
-async def test_a_status_change_does_not_write_the_rest_of_the_body_again(store):
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_status_change_does_not_write_the_rest_of_the_body_again(store, before):
     def put(version: int) -> None:
         large = body(1, version)
+        if version == 1 and not before:
+            del large["status"]  # the next one is the first
         large["spec"]["random"] = random.Random(1).randbytes(100_000).hex()
         store.put_copy(Side.ROBOT, GOALS, key(1), view(1, version), large)
 

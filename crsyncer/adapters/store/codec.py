@@ -139,10 +139,9 @@ def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place
     moving = [metadata.get("resourceVersion")]
     if "resourceVersion" in metadata:
         metadata["resourceVersion"] = None
-    rest = body | {"metadata": metadata}
+    rest = body | {"metadata": metadata, "status": None}  # a hole also where none is: the first one changes no more
     if "status" in body:
         moving.append(body["status"])
-        rest["status"] = None
     return {place: seal(dump(part), place) for place, part in zip(places, (values, moving, rest), strict=True)}
 
 
@@ -189,6 +188,8 @@ def load_body(rows: list[str | None], places: tuple[Place, ...]) -> Json | None:
         body["metadata"]["resourceVersion"] = version
     if status_values:
         body["status"] = status_values[0]
+    else:
+        body.pop("status", None)
     whole: Json = body
     return whole
 
