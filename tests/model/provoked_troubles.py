@@ -80,7 +80,7 @@ def unauthorized(world: World, side: str) -> Steps:
     world.mend(side)
 
 
-@case("Misconfigured", 12, "correct the annotations of the CRD on the robot")
+@case("Misconfigured", 12, "correct what the message names")
 def an_annotation_has_a_wrong_value(world: World) -> Steps:
     world.robot.annotate_kind({FILTER: "perhaps"})
     world.pass_time(5)

@@ -103,6 +103,20 @@ def test_S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_it_ser
         assert world.journal.asked(verb="delete") == []
 
 
+def test_S1_5_a_version_that_the_cloud_stops_serving_is_not_called_a_removed_crd_nor_is_a_release_advised() -> None:
+    with scene() as world:
+        world.begin("a", "b")
+        define(world, "cloud", versions=("v2",), seconds=20)
+        status = world.status()
+        assert [(reason["code"], reason["hint"]) for reason in status["reasons"]] == [
+            ("VersionMismatch", "serve one version of the CRD on both sides")
+        ]
+        assert (status["health"], state(world)) == ("attention", "version-mismatch")
+        assert set(world.robot.objects()) == {"a", "b"}
+        define(world, "cloud", versions=("v1", "v2"), storage="v2")
+        assert (world.status()["reasons"], set(world.robot.objects())) == ([], {"a", "b"})
+
+
 def test_S1_5_a_status_subresource_that_comes_or_goes_in_the_cloud_alone_is_noticed() -> None:
     with World() as world:
         world.cloud.apply(crd(GROUP, status=False))

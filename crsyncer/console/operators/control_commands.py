@@ -344,7 +344,10 @@ class ControlCommands:
         entry = self._kinds.entries[synced_resource(resource, self._aliases())]
         if entry.kind is None:
             state = entry.error.state if entry.error is not None else "starting"
-            raise SyncError(f"{resource} is not synced at the moment: {state}", hint="crsyncer status shows the reason")
+            raise SyncError(
+                f"{resource} is not synced at the moment: {state}",
+                hint="crsyncer status shows the reason; when that is mended, repeat the command",
+            )
         return entry.kind
 
     def _running_kinds(self, resource: str) -> list[Kind]:

@@ -55,7 +55,7 @@ REASONS = {
         ),
         "Misconfigured": (
             "its annotations are invalid",
-            "correct the annotations of the CRD on the robot; until then the kind is not synced",
+            "correct what the message names, an annotation, a field or a setting; until then the kind is not synced",
         ),
         "PolicyMisconfigured": (
             "SyncPolicy {name}: {why}",
@@ -75,7 +75,7 @@ REASONS = {
             " namespaces: [robot-NAME] where it has that one alone; the agent retries",
         ),
         "NameTaken": (
-            "{resource}: a name is taken by an object that crsyncer did not create",
+            "{resource}: a name is taken by an object that crsyncer did not create for this robot",
             "",
         ),
         "Contested": (

@@ -248,8 +248,12 @@ def _stopped_reasons(content: Json) -> Iterator[_Reason]:
 
 def _hold_reasons(content: Json) -> Iterator[_Reason]:
     changed = any(side["state"] == "identity-changed" for side in content["sides"].values())
+    # Nothing of these was removed, and a release would change nothing before they are served again.
+    mismatched = {kind["resource"] for kind in content["kinds"] if kind["state"] == "version-mismatch"}
     for hold in content["holds"]:
-        if hold["reason"] == "KindMissing" and _gone_hint(content, hold["resource"]):
+        if hold["reason"] == "KindMissing" and (
+            hold["resource"] in mismatched or _gone_hint(content, hold["resource"])
+        ):
             continue  # the kind's row says it
         if not changed or hold["reason"] != "IdentityChanged":  # that is reported with the connection
             deletions = count(hold["objects"], "deletion")
