@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.kinds.fingerprint import CloudKind, Fingerprint
+from crsyncer.core.kinds.fingerprint import RELATED, CloudKind, Fingerprint
 
 PLAIN = Fingerprint("", "", "cloud", None, "*")
 TASKS = CloudKind("tasks.fleet.example.org", "Task", "Namespaced")
@@ -31,6 +31,11 @@ TASKS = CloudKind("tasks.fleet.example.org", "Task", "Namespaced")
 def test_S6_2_a_fingerprint_is_stored_as_a_text_and_read_again(found: Fingerprint, text: str) -> None:
     assert found.text == text
     assert Fingerprint.parse(text) == found
+
+
+def test_C5_4_a_fingerprint_says_whether_it_is_of_related_objects():
+    assert replace(PLAIN, status=RELATED + "x/upstream-cluster=f00").is_of_related
+    assert not PLAIN.is_of_related
 
 
 def test_S6_2_what_is_no_fingerprint_is_none():

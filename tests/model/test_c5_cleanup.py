@@ -5,9 +5,9 @@ import pytest
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
-from tests.model.policies import apply_policy, edit_policy
-from tests.model.related import BOTH, ends, entry, refer, related
-from tests.model.scene import refuse_lists, restart
+from tests.model.policies import apply_policy, delete_policy, edit_policy, put_policy
+from tests.model.related import BOTH, EDGE, MAPS, ends, entry, refer, related
+from tests.model.scene import holds, refuse_lists, restart
 
 
 @BOTH
@@ -156,3 +156,23 @@ def test_C5_4_what_is_not_ours_by_the_name_of_a_primary_that_is_gone_keeps_no_re
         world.settle()
         assert (data(world.cloud), world.cloud.objects()["g"]["spec"]) == ({}, {"x": 2})
         assert world.status()["health"] == "healthy"
+
+
+@pytest.mark.parametrize("entry_first", [False, True])
+def test_C1_3_C5_4_copies_stay_when_their_kind_gets_a_policy_of_its_own_however_few(entry_first: bool) -> None:
+    own = {"resource": MAPS, "specSource": "cloud", "filter": EDGE}
+    with related() as world:
+        refer(world, world.cloud, "a", "b")
+        put_map(world.cloud, "b", labels={"tier": "edge"}, x="1")
+        if entry_first:
+            edit_policy(world, related=[])
+        put_policy(world.robot, "own", own)
+        world.settle()
+        for kill in (False, True):
+            restart(world, kill=kill)
+            assert (set(data(world.robot)), holds(world)) == ({"a", "b"}, [("SelectionChanged", 1)])
+        delete_policy(world.robot, "own")
+        edit_policy(world, related=[entry()])
+        put_map(world.cloud, "a", x="2")
+        world.settle()
+        assert (data(world.robot)["a"], holds(world)) == ({"x": "2"}, [])

@@ -80,13 +80,15 @@ class Holds:
     def _group(self, resource: str, hold: Hold, *, now: float, hold_id: str) -> HeldGroup:
         group = self._groups.get((resource, hold.reason))
         if group is None:
-            if not hold_id:
-                self.issued += 1
-                hold_id = f"h{self.issued}"
-            group = HeldGroup(hold_id, resource, hold.reason, now, hold.message, hold.hint)
+            group = HeldGroup(hold_id or self.issue(), resource, hold.reason, now, hold.message, hold.hint)
             self._groups[resource, hold.reason] = group
         group.message, group.hint = hold.message, hold.hint
         return group
+
+    def issue(self) -> str:
+        """An id that no hold has had before."""
+        self.issued += 1
+        return f"h{self.issued}"
 
     def group(self, resource: str, reason: HoldReason) -> HeldGroup | None:
         """The objects of a kind that are held for a reason."""

@@ -10,6 +10,8 @@ _TEXT = re.compile(
     r"(?:,(?P<resource>[^,;]*),(?P<kind>[^,;]*),(?P<scope>[^,;]*))?;status=(?P<status>.*)",
     re.DOTALL,
 )
+RELATED = ";"
+"""How the status of related objects begins in a fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Fingerprint:
     in_cloud: CloudKind | None
     """None: the cloud has the robot's names and scope."""
     status: str
-    """The subtree of the status that moves, "*": all of it; of related objects the selector of their copies."""
+    """The subtree of the status that moves, "*": all of it; of related objects RELATED and their copies' selector."""
     names_copies: bool = False
     """Templates make the names of copies."""
 
@@ -62,6 +64,11 @@ class Fingerprint:
             found["status"],
             names_copies=bool(found["named"]),
         )
+
+    @property
+    def is_of_related(self) -> bool:
+        """Whether it is about related objects (C5)."""
+        return self.status.startswith(RELATED)
 
     def moves_the_same_status(self, other: "Fingerprint") -> bool:
         """Whether statuses that were queued under the other one still have to go upstream.

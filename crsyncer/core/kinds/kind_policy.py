@@ -7,7 +7,7 @@ from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.selector import Selector
 from crsyncer.core.content.shape import AS_RECEIVED, Shape
 from crsyncer.core.kinds.endpoint import Endpoint
-from crsyncer.core.kinds.fingerprint import CloudKind, Fingerprint
+from crsyncer.core.kinds.fingerprint import RELATED, CloudKind, Fingerprint
 from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.kinds.naming import Naming
 from crsyncer.core.kinds.related_entry import RelatedEntry
@@ -202,7 +202,7 @@ class KindPolicy:
             "" if self._policy_selector is None else self._policy_selector.text,
             self.upstream,
             None if same else CloudKind(cloud.resource, cloud.kind, cloud.scope),
-            f";{self.selector_on(self.downstream)}" if self.related else status,
+            RELATED + self.selector_on(self.downstream) if self.related else status,
             names_copies=self.names_copies,
         )
 

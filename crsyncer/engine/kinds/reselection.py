@@ -40,7 +40,9 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
             _forget_missing_kind(policy, context)
         leaves = any(map(wanted.leaves_copies_behind, formers)) or _has_left_behind(policy, loaded)
         if leaves and not policy.related:
-            _leave_behind(policy, loaded, context, former=None if place is None else place_in_store(place))
+            hold_id = context.holds.issue() if any(each.is_of_related for each in formers) else ""
+            former = None if place is None else place_in_store(place)
+            _leave_behind(policy, loaded, context, former=former, hold_id=hold_id)
         loaded = await _kept(policy, loaded, formers, context)
     now = [wanted.text, place_to_store(policy.endpoint(policy.downstream))]
     if stored != now:
@@ -61,8 +63,14 @@ def _forget_missing_kind(policy: KindPolicy, context: EngineContext) -> None:
         context.holds.clear(policy.resource, reason=reason)
 
 
-def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *, former: Endpoint | None) -> None:
-    """Hold every deletion until it is known how many copies the edit leaves behind, if there may be any."""
+def _leave_behind(
+    policy: KindPolicy, loaded: Loaded, context: EngineContext, *, former: Endpoint | None, hold_id: str
+) -> None:
+    """Hold every deletion until it is known how many copies the edit leaves behind, if there may be any.
+
+    With an id they are held for a human, however few: copies of related objects stay when their entry cannot be
+    followed any more, or is gone (C1.3, C5.4).
+    """
     store, name, side = context.store, kind_wide_name(policy.resource), policy.downstream
     places, place = FormerPlaces(policy.resource, store), policy.endpoint(side)
     copies = {key: view for key, view in loaded.views[side].items() if _is_ours(view, policy)}
@@ -74,7 +82,7 @@ def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *,
         under_way = any(record.called is not None for record in loaded.records.values())
         places.leave(former, known, to=place, held=held, is_known=listed and not under_way)
     if not held and (copies or places.places or not listed):
-        store.put_meta(name, {**kind_wide, HoldReason.SELECTION_CHANGED: ["", context.clock()]})
+        store.put_meta(name, {**kind_wide, HoldReason.SELECTION_CHANGED: [hold_id, context.clock()]})
 
 
 def _has_left_behind(policy: KindPolicy, loaded: Loaded) -> bool:
