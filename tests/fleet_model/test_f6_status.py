@@ -2,6 +2,9 @@
 
 import itertools
 
+import pytest
+
+from crsyncer.core.model import Json
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_machine import HELD
 from tests.fleet_model.world_parts import DECISIONS, PLACEMENTS
@@ -46,6 +49,17 @@ def test_F6_3_a_decision_has_at_most_500_robots_and_the_lowest_free_number() -> 
         found = {name: len(raw["robots"]) for (_, name), raw in world.stored(DECISIONS).items()}
         assert found == {"p-0": 500, "p-1": 13}
         assert world.status()["counts"]["selected"] == 513
+
+
+@pytest.mark.parametrize("placement", [{"name": "p", "uid": "another"}, {"name": "another"}, None])
+def test_F6_3_a_decision_that_somebody_gave_to_another_placement_is_written_again(placement: Json | None) -> None:
+    with fleet(robots=3) as world:
+        uid = world.placement()["metadata"]["uid"]
+        world.cloud.set("p-0", kind=DECISIONS, placement=placement and {"uid": uid, **placement})
+        world.settle()
+        found = {raw["placement"]["uid"]: len(raw["robots"]) for raw in world.stored(DECISIONS).values()}
+        assert found == {uid: 3}
+        assert {raw["placement"]["name"] for raw in world.stored(DECISIONS).values()} == {"p"}
 
 
 def test_F6_4_unreported_robots_are_stamped_when_nothing_is_due() -> None:

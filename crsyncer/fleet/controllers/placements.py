@@ -110,32 +110,34 @@ class Placements:
         """A Decision was added or changed, by us or by somebody else."""
         if not self._own.seen(key, raw["metadata"]):
             return
-        decision = self._decisions[key] = decision_of(raw)
+        former, decision = self._decisions.get(key), decision_of(raw)
+        self._decisions[key] = decision
+        if former is not None and (former.text, former.placement_uid) != (decision.text, decision.placement_uid):
+            self._unstored(former)
         self._releases[key] = (raw["metadata"].get("annotations") or {}).get(RELEASE, "")
-        text = decision.text
-        placement = self._state.fleet.index.placements.get(text)
+        placement = self._state.fleet.index.placements.get(decision.text)
         if placement is None or placement.uid != decision.placement_uid:
             self._soon("")
-        elif (desk := self._desks.get(text)) is not None:
-            self._replicas.open(text, desk.progress.stored(decision.number, decision.robots))
-            self._soon(text)
+        elif (desk := self._desks.get(decision.text)) is not None:
+            self._replicas.open(decision.text, desk.progress.stored(decision.number, decision.robots))
+            self._soon(decision.text)
 
     def decision_gone(self, key: Key) -> None:
         """A Decision is gone."""
-        decision = self._decisions.pop(key)
         self._releases.pop(key, None)
         self._own.gone(key)
-        if (desk := self._desks.get(decision.text)) is not None and desk.uid == decision.placement_uid:
-            desk.progress.stored(decision.number, None)
-            self._soon(decision.text)
+        self._unstored(self._decisions.pop(key))
 
     def rewound(self) -> None:
         """The cloud was restored or is another one: no Decision counts as stored until it is shown again (F6.3)."""
         self._own.rewound()
         for decision in self._decisions.values():
-            desk = self._desks.get(decision.text)
-            if desk is not None and desk.uid == decision.placement_uid:
-                desk.progress.stored(decision.number, None)
+            self._unstored(decision)
+
+    def _unstored(self, decision: Decision) -> None:
+        if (desk := self._desks.get(decision.text)) is not None and desk.uid == decision.placement_uid:
+            desk.progress.stored(decision.number, None)
+            self._soon(decision.text)
 
     def reports_listed(self, shard: str) -> None:
         """The reports of a shard's robots are listed."""
