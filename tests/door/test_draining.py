@@ -1,117 +1,29 @@
 """`crsyncer door drain`: the streams of a HAProxy that is to be stopped end one after the other."""
 
 import asyncio
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.adapters.retries import until_async
-from crsyncer.door.domain.door_values import FrontDoor, Shard
 from crsyncer.door.domain.haproxy_answers import Stream
-from crsyncer.door.domain.signing_keys import keys_of
 from crsyncer.door.domain.upkeep_plan import turn
-from crsyncer.door.door_files import MAP, put_files, put_map
 from crsyncer.door.draining import drain
-from crsyncer.door.master_socket import MasterSocket
-from crsyncer.errors import Unsure
-from crsyncer.sandbox.free_ports import free_ports
-from crsyncer.sandbox.process import spawn
-from tests.adapters.kube_server import make_certificates
 from tests.delivery.command_line import crsyncer
-from tests.door.programs import haproxy
-from tests.door.tokens import new_key, public_jwk, token_of
+from tests.door.shop import Shop, open_shop
 
 ROBOTS = 30
 SECONDS = 3.0
 
 
-class Shop:
-    """A shard that knows endless watches only, the door before it, and robots that watch."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.directory = home / "door"
-        self.directory.mkdir()
-        issuer = make_certificates(home)
-        self.pair = issuer.issue("door")
-        self.ca = home / "ca.crt"
-        self.key = new_key(home / "key")
-        self.shard_port, self.port, self.metrics_port = free_ports(3)
-        shard = Shard("root", "127.0.0.1", self.shard_port, "localhost", is_verified=False)
-        certificate, keys = (
-            "".join(each.read_text() for each in self.pair),
-            keys_of({"keys": [public_jwk(self.key, "kid")]}),
-        )
-        bind, exporter = ("127.0.0.1", self.port), ("127.0.0.1", self.metrics_port)
-        put_files(FrontDoor(str(self.directory), bind, certificate, (shard,), keys, exporter))
-        put_map(self.directory, "".join(f"robot-r{number} root\n" for number in range(ROBOTS)))
-        self.socket = MasterSocket(home / "master.sock", self.directory / MAP)
-        self.ended: list[float] = []
-        self.watching: set[asyncio.Task[None]] = set()
-
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """As an API server: it is ready, and its watches never end."""
-        with suppress(OSError, asyncio.IncompleteReadError):
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                if head.startswith(b"GET /readyz"):
-                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                else:
-                    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
-        writer.close()
-
-    async def watch(self, number: int) -> None:
-        """Be a robot until the watch has ended, and note when."""
-        reader, writer = await self.connect()
-        token = token_of(f"r{number}", self.key, "kid")
-        writer.write(f"GET /w HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
-        got = await reader.readuntil(b"{}\r\n")
-        assert got.startswith(b"HTTP/1.1 200"), got
-        task = asyncio.create_task(self._until_ended(reader, writer))
-        self.watching.add(task)
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to the door."""
-        return await asyncio.open_connection(
-            "127.0.0.1", self.port, ssl=ssl.create_default_context(cafile=str(self.ca)), server_hostname="localhost"
-        )
-
-    async def _until_ended(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            await reader.read()
-        self.ended.append(asyncio.get_running_loop().time())
-        writer.close()
-
-
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
-    shop = Shop(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*shop.pair)
-    server = await asyncio.start_server(shop.answer, "127.0.0.1", shop.shard_port, ssl=context)
-    command = [str(haproxy()), "-W", "-S", str(tmp_path / "master.sock"), "-f", str(shop.directory / "haproxy.cfg")]
-    process = spawn(command, log=tmp_path / "haproxy.log", cwd=tmp_path)
-
-    async def is_open() -> bool:
-        with suppress(OSError, Unsure):
-            [worker] = await shop.socket.workers()
-            return (await shop.socket.servers(worker.pid))["root"].is_up
-        return False
-
-    assert await until_async(is_open, seconds=30), process.tail()
-    try:
+    async with open_shop(tmp_path, robots=ROBOTS) as shop:
         yield shop
-    finally:
-        await asyncio.to_thread(process.stop)
-        server.close()
-        for task in shop.watching:
-            task.cancel()
 
 
 async def test_G6_the_streams_of_a_door_that_closes_end_spread_out_and_nobody_new_comes_in(shop: Shop):
