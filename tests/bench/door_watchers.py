@@ -2,9 +2,10 @@
 
 Run as `python -m tests.bench.door_watchers ADDRESS PORT CA SOURCE FILE KIND...`. FILE has a line for each robot, its
 namespace and its token; each has a stream for each KIND, a collection such as `apis/GROUP/v1/NAMESPACE/PLURAL`. A
-stream asks what an agent asks when it connects: a list of one object, the kind's discovery, then the watch; it backs
-off as the agent does, by `core`'s rule. SOURCE is the address that the connections come from. Commands come on standard
-input: `report` prints one line of JSON and forgets the events that it tells of.
+stream asks what an agent asks when it connects: a list of one object, the kind's discovery, then the watch; it waits as
+the agent does, by `core`'s rules. Like the agent (`tests/door/test_patience.py`) it keeps the connection where a server
+asks for patience, and grants as much as was asked for. SOURCE is the address that the connections come from. Commands
+come on standard input: `report` prints one line of JSON and forgets the events that it tells of.
 
 It decodes no JSON and has no event loop of Python's: 10,000 streams cost the same machine as the servers.
 """
@@ -24,15 +25,20 @@ from enum import Enum, auto
 from itertools import count
 from pathlib import Path
 
-from crsyncer.core.watching.backoff import RETRY
+from crsyncer.core.watching.backoff import RETRY, capped, spread
+from crsyncer.core.watching.watch import probe_wait
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+_RETRY_AFTER = re.compile(rb"(?i)\r\nretry-after: *(\d+)")
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 _SENT = re.compile(rb'"sent":(\d+)')
 _NAMESPACE = re.compile(rb'"namespace":"([^"]+)"')
 _MOST_AT_ONCE = 128
 """Connections that are being made for the first time: this process alone would be the limit otherwise."""
 _HEAD_SECONDS = 60.0
+_LEAST_PATIENCE = 1.0
+_PATIENCE = (b"429", b"503")
+"""After these answers a connection is used again."""
 
 
 class Phase(Enum):
@@ -78,7 +84,7 @@ class Robots:
         while self._timers and self._timers[0][0] <= now:
             _, _, turn, stream = heapq.heappop(self._timers)
             if turn == stream.turn and stream.phase is Phase.WAITING:
-                stream.connect()
+                stream.begin()
             elif turn == stream.turn and stream.phase is not Phase.OPEN:
                 stream.fail("no answer")
 
@@ -94,8 +100,10 @@ class Stream:
 
     __slots__ = (
         *(
+            "asked",
             "failures",
             "is_watching",
+            "lost_at",
             "namespace",
             "path",
             "pending",
@@ -116,7 +124,10 @@ class Stream:
         self.path = f"/{kind.replace('NAMESPACE', f'namespaces/{namespace}')}"
         self.phase = Phase.WAITING
         self.failures = 0
+        self.lost_at: float | None = None
+        """Since when it is not open, once it was or was tried."""
         self.pending: list[str] = []
+        self.asked = ""
         self.rest = b""
         self.version = 0
         self.is_watching = False
@@ -126,8 +137,20 @@ class Stream:
         """The connection before there is TLS on it."""
         self.sock: ssl.SSLSocket | None = None
 
+    def begin(self) -> None:
+        """Connect, or ask again on a connection that was kept."""
+        if self.sock is None:
+            self.connect()
+            return
+        self.move_to(Phase.ASKING)
+        self.robots.later(_HEAD_SECONDS, self)
+        try:
+            self.send()
+        except OSError as error:
+            self.fail(type(error).__name__)
+
     def connect(self) -> None:
-        """Begin."""
+        """Begin with a connection."""
         robots = self.robots
         plain = socket.socket()
         plain.setblocking(False)
@@ -182,12 +205,16 @@ class Stream:
 
     def ask(self) -> None:
         """Send the next request; after the others the watch."""
-        assert self.sock is not None
         query = f"watch=true&allowWatchBookmarks=true&timeoutSeconds=600&resourceVersion={self.version}"
         self.is_watching = not self.pending
-        path = self.pending.pop() if self.pending else f"{self.path}?{query}"
-        head = f"GET {path} HTTP/1.1\r\nHost: door\r\nAccept: application/json\r\nAuthorization: Bearer {self.token}"
-        self.sock.sendall(f"{head}\r\n\r\n".encode())
+        self.asked = self.pending.pop() if self.pending else f"{self.path}?{query}"
+        self.send()
+
+    def send(self) -> None:
+        """Send the request that is asked for."""
+        assert self.sock is not None
+        lines = (f"GET {self.asked} HTTP/1.1", "Host: door", "Accept: application/json")
+        self.sock.sendall("\r\n".join((*lines, f"Authorization: Bearer {self.token}", "", "")).encode())
 
     def move_to(self, phase: Phase) -> None:
         """Be in another phase, and have it counted."""
@@ -214,16 +241,21 @@ class Stream:
         head, gap, body = self.rest.partition(b"\r\n\r\n")
         if not gap:
             return True
-        if not head.startswith(b"HTTP/1.1 200"):
-            self.fail(head[9:12].decode(errors="replace"))
+        status, length = head[9:12], _LENGTH.search(head)
+        if status not in (b"200", *_PATIENCE):
+            self.fail(status.decode(errors="replace"))
             return False
-        if self.is_watching:
+        if self.is_watching and status == b"200":
             self.move_to(Phase.OPEN)
-            self.rest, self.failures = body, 0
+            self.rest, self.failures, self.lost_at = body, 0, None
             self.robots.opened += 1
             return True
-        length = _LENGTH.search(head)
-        if len(body) >= int(length[1]) if length else body.endswith(b"0\r\n\r\n"):
+        if not (len(body) >= int(length[1]) if length else body.endswith(b"0\r\n\r\n")):
+            return True
+        if status in _PATIENCE:
+            asked = _RETRY_AFTER.search(head)
+            self.refused(status, float(asked[1]) if asked else None)
+        else:
             self.version = max(map(int, _VERSION.findall(body)), default=self.version)
             self.rest = b""
             self.ask()
@@ -244,19 +276,37 @@ class Stream:
             if (sent := _SENT.search(line)) is not None:
                 self.robots.events.append((self.namespace, int(sent[1]), now - int(sent[1])))
 
+    def refused(self, status: bytes, retry_after: float | None) -> None:
+        """Wait for what the server has asked for, on this connection; but for a watch that is throttled, and longer."""
+        asked = spread(capped(retry_after, default=_LEAST_PATIENCE), random.random())
+        again = 0.0 if self.is_watching and status == b"429" else RETRY.wait(self.failures, random.random())
+        self.wait(status.decode(), asked + again)
+
     def fail(self, why: str) -> None:
-        """Hang up and wait as an agent does."""
+        """Hang up and wait."""
+        kept = self.phase is Phase.WAITING
         for each in (self.plain, self.sock):
             if each is not None:
                 self.robots.selector.unregister(each)
                 each.close()
         self.plain = self.sock = None
+        self.version = 0
+        if kept:
+            return  # the server has closed a connection on which nothing was asked: the next request makes another
+        now = time.monotonic()
+        self.lost_at = now if self.lost_at is None else self.lost_at
+        outage = now - self.lost_at
+        chance = random.random()
+        self.wait(why, probe_wait(outage=outage, failures=self.failures, answered=False, chance=chance))
+
+    def wait(self, why: str, seconds: float) -> None:
+        """Try again when an agent would."""
         refused = self.robots.refused
         refused[why] = refused.get(why, 0) + 1
         self.move_to(Phase.WAITING)
-        self.rest, self.version = b"", 0
+        self.rest = b""
         self.turn += 1
-        self.robots.later(RETRY.wait(self.failures, random.random()), self)
+        self.robots.later(seconds, self)
         self.failures += 1
 
 
