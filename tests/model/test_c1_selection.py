@@ -140,6 +140,17 @@ def test_C1_7_nothing_is_counted_after_a_watch_has_ended_meanwhile(source: str) 
         assert holds(world) == [("SelectionChanged", 12)]
 
 
+@BOTH
+@FILTERS
+def test_C1_7_S8_2_a_copy_that_is_not_selected_any_more_is_no_sign_of_a_restore(source: str, edit: str) -> None:
+    with kind(source, few=2) as world:
+        up, down = roles(world, source)
+        down.set_status("off1", {"n": 1})  # the last event before the edit: no watch with the selector shows it again
+        world.pass_time(5)
+        edit_policy(world, **EDITS[edit], seconds=8)
+        assert (names(down), up.objects()["off1"]["status"]) == ({"on 2"}, {"n": 1})
+
+
 @pytest.mark.parametrize("first", ["the kind", "the edit"])
 def test_C1_7_S5_5_what_went_with_its_kind_is_held_also_where_the_filter_is_edited_meanwhile(first: str) -> None:
     with kind("cloud", few=0, selected=5) as world:

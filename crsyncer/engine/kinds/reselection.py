@@ -165,8 +165,10 @@ def _forget_others(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: En
     store, resource = context.store, policy.resource
     for (side, namespace), cursor in loaded.cursors.items():
         if side is policy.downstream and _is_counting(policy, context):
-            # The list for the count follows, but only a watch shows the last status of a copy that is gone (S4.1).
-            kept.cursors[side, namespace] = replace(cursor, fingerprint=policy.fingerprint.text)
+            # The list for the count follows, but only a watch shows the last status of a copy that is gone (S4.1). It
+            # may not show the last event's object again, which the selector need not match: that proves no history.
+            fingerprint = policy.fingerprint.text
+            kept.cursors[side, namespace] = replace(cursor, fingerprint=fingerprint, seen_uid="", seen_version="")
         store.put_cursor(side, resource, namespace, kept.cursors.get((side, namespace)))
     for key in loaded.views[policy.upstream]:
         store.drop_copy(policy.upstream, resource, key)
