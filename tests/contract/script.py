@@ -66,6 +66,7 @@ class Script:
         first = await self.say("create", "POST", self.goals, self.goal("a", spec={"x": 1}, status={"n": 1}))
         metadata = first.body["metadata"]
         await self.say("create again", "POST", self.goals, self.goal("a"))
+        await self.say("create with a version", "POST", self.goals, self.goal("v", metadata={"resourceVersion": "1"}))
         elsewhere = self.goals.replace("/default/", "/elsewhere/")
         await self.say("create in no namespace", "POST", elsewhere, self.goal("a", namespace="elsewhere"))
         item = f"{self.goals}/a"

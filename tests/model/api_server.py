@@ -272,6 +272,8 @@ class ApiServer:
         if kind.namespaced and ("", address.namespace) not in self.storage.of("namespaces"):
             return failure(404, "NotFound", f'namespaces "{address.namespace}" not found')
         where = (address.namespace, metadata["name"])
+        if metadata.get("resourceVersion") not in (None, "", "0"):
+            return _VERSIONED
         if where in self.storage.of(kind.resource):
             return failure(409, "AlreadyExists", f"{where[1]} already exists")
         kept = {k: v for k, v in metadata.items() if k in ("name", "generateName", "managedFields", *_EDITABLE) and v}
@@ -387,4 +389,6 @@ def _invalid(kind: Kind, name: str, causes: list[Json]) -> Reply:
 
 
 _UNVERSIONED: list[Json] = [{"field": "metadata.resourceVersion", "message": "must be specified"}]
+_VERSIONED = Reply(500, {"kind": "Status", "code": 500, "message": "resourceVersion should not be set on objects"})
+"""As a server answers to a POST with a resourceVersion: without a reason (measured, 1.36)."""
 _NOT_FOUND = failure(404, "NotFound", "not found")
