@@ -36,6 +36,16 @@ def kill_after(machine: Machine, name: str, messages: int) -> None:
         machine.world.kill_after(messages, name)
 
 
+def led_anew(machine: Machine, *, seconds: float, statuses: bool = False) -> list[str]:
+    """Another controller leads when all agrees: what it writes, which is nothing. `statuses`: it may write these."""
+    world, done = machine.world, machine.world.clock.now
+    for name in ("a", "b"):
+        world.kill(name)
+    world.start("b")
+    world.pass_time(seconds)
+    return [f"a new leader: {each}" for each in world.written(done) if each.verb != "status" or not statuses]
+
+
 def terminate(machine: Machine, name: str) -> None:
     """A controller is stopped."""
     if machine.world.runs(name) and not machine.world.processes[name].still.stands:

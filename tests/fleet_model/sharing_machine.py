@@ -9,7 +9,7 @@ from crsyncer.core.model import Json
 from tests.fleet_model import oracle
 from tests.fleet_model.fleet_machine import Violation
 from tests.fleet_model.judged_objects import is_replica, marks
-from tests.fleet_model.link_steps import LINK_STEPS, heal_links
+from tests.fleet_model.link_steps import LINK_STEPS, heal_links, led_anew
 from tests.fleet_model.oracle import PLACEMENTS, ROBOTS, SHARED, Objects
 from tests.fleet_model.sharded import GOALS, Sharded, sharded
 from tests.fleet_model.sharing import STATUSES, returned
@@ -75,14 +75,10 @@ class SharingMachine:
                 break
         else:
             raise Violation("; ".join(wrong))
-        done = world.clock.now
-        for name in ("a", "b"):
-            world.kill(name)
-        world.start("b")
-        world.pass_time(100)
+        more = led_anew(self, seconds=100.0)
         self.look()
-        if more := [str(write) for write in world.written(done)]:
-            raise Violation(f"all agreed, and then a new leader wrote (F1.1): {more[:5]}")
+        if more:
+            raise Violation(f"all agreed, and then: {more[:5]}")
 
     def disagreements(self) -> Iterator[str]:
         """What differs from what shall be there."""
