@@ -70,8 +70,8 @@ class Store(MetaStore, Protocol):
         """Drop copies, cursors, records and tombstones of a kind that is not ours any more."""
         ...
 
-    async def durable(self) -> None:
-        """Return when everything put so far is on disk, or when the store has reported a failing disk."""
+    async def durable(self) -> bool:
+        """Wait until everything put so far is on disk; False when the store has reported a failing disk."""
         ...
 
 

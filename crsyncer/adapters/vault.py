@@ -145,9 +145,9 @@ class Vault:
         """As the store's."""
         self._store.put_meta(name, value)
 
-    async def durable(self) -> None:
+    async def durable(self) -> bool:
         """As the store's."""
-        await self._store.durable()
+        return await self._store.durable()
 
 
 def _stub(key: Key) -> Json:

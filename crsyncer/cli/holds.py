@@ -109,4 +109,9 @@ def add(resource: str, output: str, **flags: Any) -> None:
     """
     done = send_command(find_state_dir(flags), command="hold", resource=resource)
     text = f"{done['id']}: deletions of {done['resource']} are held. To end this: crsyncer holds release {done['id']}"
+    if not done.get("saved", True):
+        text += (
+            "\nwarning: the agent cannot write to its disk, so a restart of the agent ends this hold; crsyncer status "
+            "shows what is wrong with the disk"
+        )
     show({"schema": "crsyncer.hold/v1", **done}, output, names=[done["id"]], text=lambda: text)

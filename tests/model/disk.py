@@ -194,7 +194,7 @@ class Memory:
         """See ports.Store."""
         self._put("meta", "", name, json.dumps(value))
 
-    async def durable(self) -> None:
+    async def durable(self) -> bool:
         """See ports.Store."""
         await self._owner.passes()
         upto = len(self._disk.rows)
@@ -203,6 +203,7 @@ class Memory:
             await self._owner.passes()
             if not self._disk.refuses:
                 self._disk.durable = max(self._disk.durable, upto)
+        return not self._disk.refuses
 
     def close(self) -> None:
         """Write what is left, if the disk takes it."""

@@ -8,7 +8,7 @@ import pytest
 from crsyncer.errors import SyncError
 from tests.console.report_kit import CONTRACT, shape
 from tests.model.answers import UNAVAILABLE, invalid
-from tests.model.scene import copy, scene
+from tests.model.scene import copy, holds, scene
 from tests.model.world import World
 from tests.system.bed import LABEL, ROBOT
 
@@ -52,6 +52,20 @@ def test_S5_5_a_release_is_of_the_objects_that_were_shown_and_of_no_others() -> 
         world.order("release", id=hold, shown=world.order("release", id=hold, dryRun=True)["shown"])
         world.settle()
         assert len(world.robot.objects()) == 37
+
+
+def test_S6_5_whoever_holds_a_kind_is_told_when_a_full_disk_would_lose_the_hold_at_a_restart() -> None:
+    with scene() as world:
+        world.begin("a", "b")
+        world.disk.refuses = True
+        assert world.order("hold", resource="goals")["saved"] is False
+        world.disk.refuses = False
+        world.pass_time(30)
+        assert world.order("hold", resource="goals")["saved"] is True
+        with world.down(kill=True):
+            world.cloud.delete("a")
+        world.settle()
+        assert (holds(world), set(world.robot.objects())) == ([("Manual", 1)], {"a", "b"})
 
 
 def test_the_status_of_a_running_agent_has_exactly_the_keys_of_the_contract_and_survives_json() -> None:

@@ -213,13 +213,14 @@ class SqliteStore:
         place = (META, "", "", name)
         self._put({place: codec.seal(text, place)})
 
-    async def durable(self) -> None:
+    async def durable(self) -> bool:
         with self._guard:
             if self._closed or self.trouble is not None or not (self._buffer or self._flying):
-                return
+                return self.trouble is None
         waiter = asyncio.wrap_future(self._submit(self._commit))
         while not waiter.done() and self.trouble is None:
             await asyncio.wait([waiter], timeout=1.0)
+        return self.trouble is None
 
     async def close(self) -> None:
         """Write what is left, fold the WAL into the database, and give the directory up. Puts after it are lost.

@@ -110,7 +110,8 @@ class ControlCommands:
                 await kind.reconciler.writer.deletions_answered()
         groups = self._context.holds.groups(kind.policy.resource)
         group = next(g for g in groups if g.kind_wide and g.reason is HoldReason.MANUAL)
-        return {"id": group.id, "resource": group.resource, "reason": group.reason}
+        saved = await self._context.store.durable()
+        return {"id": group.id, "resource": group.resource, "reason": group.reason, "saved": saved}
 
     def _release(self, hold_id: str, *, dry_run: bool, shown: str | None) -> Json:
         """Release a hold, or with `dry_run` only name the copies that will be deleted.
