@@ -144,7 +144,7 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     except (TimeoutError, BlockingIOError):
         raise Unsure(
             f"the agent did not answer within {timeout:g} s",
-            hint="it is running but stuck or overloaded: see its log; restart it if this lasts",
+            hint="it is stuck or overloaded, and may still do what was asked: see its log; restart it if this lasts",
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise Unsure(f"the agent closed the connection ({error})", hint="ask again; see its log") from None
