@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.model import Side
+from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.answers import INTERNAL_ERROR, NO_LISTS
@@ -326,3 +326,42 @@ def test_C5_4_S7_1_an_edited_entry_takes_no_reference_from_a_primary_that_is_not
         edit_policy(world, related=[entry()], seconds=300)
         assert ("KindMissing", 2) in holds(world)
         assert (set(world.robot.objects()), uids(world, "cloud")) == (set(before), before)
+
+
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("whose", ["entry", "kind"])
+def test_C1_7_copies_whose_originals_an_edit_selects_no_more_are_held_and_followed_again(
+    whose: str, kill: bool
+) -> None:
+    before: Json = {"filterByRobotName": False} if whose == "entry" else {}
+    edited: Json = {"filterByRobotName": True} if whose == "entry" else {}
+    more: Json = {} if whose == "entry" else {"filter": {"byRobotName": True}}
+    with related(**before) as world:
+        put_map(world.cloud, "a", x="1")
+        put_map(world.cloud, "b", x="1")
+        for number in range(10):
+            world.cloud.create(f"g{number}", spec={"maps": ["a", "b"]})
+        world.settle()
+        with world.down(kill, kill=True):
+            apply_policy(world.robot, related=[entry(**edited)], **more)
+        world.pass_time(100)
+        held = {(hold["resource"], hold["reason"], hold["objects"]) for hold in world.status()["holds"]}
+        assert ("configmaps", "SelectionChanged", 2) in held
+        assert (len(world.robot.objects()), set(data(world.robot))) == (10, {"a", "b"})
+        put_map(world.cloud, "a", labels={"cloudrobotics.com/robot-name": "robot-1"}, x="2")
+        world.settle()
+        assert [hold["objects"] for hold in world.status()["holds"] if hold["resource"] == "configmaps"] == [1]
+        apply_policy(world.robot, related=[entry(**before)])
+        put_map(world.cloud, "b", x="3")
+        world.settle()
+        assert (data(world.robot), world.status()["holds"]) == ({"a": {"x": "2"}, "b": {"x": "3"}}, [])
+
+
+def test_C5_3_copies_in_the_cloud_get_the_robots_label_when_their_entry_is_edited() -> None:
+    with related("robot", filterByRobotName=False) as world:
+        refer(world, world.robot, "a")
+        edit_policy(world, related=[entry("robot", filterByRobotName=True)])
+        assert maps(world.cloud)["a"]["metadata"]["labels"]["cloudrobotics.com/robot-name"] == "robot-1"
+        put_map(world.robot, "a", x="2")
+        world.settle()
+        assert (data(world.cloud), world.status()["holds"]) == ({"a": {"x": "2"}}, [])

@@ -69,7 +69,8 @@ def objection(raw: Json, policy: KindPolicy, side: Side, *, namespace: str = "",
         return "its generation is not a number"
     if namespace and own_namespace != namespace:
         return f"it is of namespace {own_namespace}, asked was {namespace}"
-    if policy.filtered and not leaving and (metadata.get("labels") or {}).get(ROBOT_LABEL) != policy.robot:
+    marked = policy.related and side is policy.downstream  # copies are found by their marks (C5.3)
+    if policy.filtered and not (leaving or marked) and (metadata.get("labels") or {}).get(ROBOT_LABEL) != policy.robot:
         return f"it is not labelled for robot {policy.robot}"
     if policy.sync_policy is not None and not leaving and not policy.selects(metadata.get("labels") or {}):
         return f"the selector of SyncPolicy {policy.sync_policy.name} does not match its labels"

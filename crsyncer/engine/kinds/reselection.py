@@ -39,8 +39,9 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
         if not all(map(wanted.is_in_the_same_places, formers)):
             _forget_missing_kind(policy, context)
         leaves = any(map(wanted.leaves_copies_behind, formers)) or _has_left_behind(policy, loaded)
-        if leaves and not policy.related:
-            hold_id = context.holds.issue() if any(each.is_of_related for each in formers) else ""
+        of_related = [each.is_of_related for each in formers]
+        if leaves and (not policy.related or all(of_related)):
+            hold_id = context.holds.issue() if any(of_related) else ""
             former = None if place is None else place_in_store(place)
             _leave_behind(policy, loaded, context, former=former, hold_id=hold_id)
         loaded = await _kept(policy, loaded, formers, context)
