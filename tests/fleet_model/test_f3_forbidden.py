@@ -3,6 +3,7 @@
 import pytest
 
 from crsyncer.core.model import Json
+from tests.fleet_model.asking import Asked
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.sharded import sharded
@@ -139,3 +140,40 @@ def test_S10_F6_3_a_placements_own_objects_that_are_forbidden_are_tried_again_wi
         world.pass_time(65)
         assert world.status()["counts"]["selected"] == 2
         assert world.decided() == {"r1": "Stamped", "r2": "Stamped"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "part", "told"),
+    [
+        ("update", "/robotplacementdecisions/", f"update robotplacementdecisions.{FLEET}"),
+        ("patch", "/p/status", f"patch robotplacements.{FLEET}/status"),
+    ],
+)
+def test_S10_what_the_controller_may_not_write_of_its_own_needs_a_human_until_it_may(
+    verb: str, part: str, told: str
+) -> None:
+    with fleet(robots=2) as world:
+        failing = world.inject(FORBIDDEN, verb=verb, part=part, times=1e6)
+        world.robots("r7")
+        for _ in range(4):
+            world.pass_time(100)
+            found = Asked(world).status()
+            assert found["health"] == "attention"
+            assert [each["code"] for each in found["reasons"]] == ["NotWritten"]
+            assert told in found["reasons"][0]["message"]
+        failing.times = 0
+        world.pass_time(70)
+        world.agree()
+        assert Asked(world).status()["reasons"] == []
+
+
+def test_S10_a_write_that_is_not_wanted_any_more_is_told_no_longer() -> None:
+    with fleet(robots=2) as world:
+        world.inject(FORBIDDEN, verb="create", part="/combinedstatuses", times=1e6)
+        world.cloud.create("all", kind=COLLECTORS, spec={"select": [{"name": "robot", "def": "inventory.name"}]})
+        world.edit("p", statusCollectors=["all"])
+        world.pass_time(60)
+        assert f"create {COMBINED}" in Asked(world).status()["reasons"][0]["message"]
+        world.edit("p", statusCollectors=[])
+        world.pass_time(200)
+        assert Asked(world).status()["reasons"] == []

@@ -16,6 +16,7 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
 from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Input
+from crsyncer.fleet.domain.lease import FORBIDDEN, UNLISTED
 from crsyncer.fleet.domain.resolution import all_listed
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
@@ -25,6 +26,9 @@ from crsyncer.fleet.domain.values import ReplicaKey
 from crsyncer.ports import Cluster, MetaStore
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
+
+_FORBIDDEN_SECONDS = 150.0
+"""So long a write counts as forbidden after it was tried: what still has to be written is tried again within 60 s."""
 
 
 class FleetController:
@@ -53,7 +57,7 @@ class FleetController:
         self.connection = self._connect(ROOT, cluster)
         self.shards = {name: self._connect(name, each) for name, each in shards.items()}
         self.leader = Leader(
-            self.connection, namespace=settings.namespace, identity=identity, unlisted=self._unlisted, clock=clock
+            self.connection, namespace=settings.namespace, identity=identity, told=self._told, clock=clock
         )
         self.leading: Leading | None = None
         """What there is of it while this process leads."""
@@ -94,7 +98,12 @@ class FleetController:
             placements=list(fleet.index.placements.values()),
             robots=fleet.index.robots,
             decisions=placements.decisions(),
-            leader=LeaderFact(self.leader.holder, now if self.leader.leads else None, self._unlisted()),
+            leader=LeaderFact(
+                self.leader.holder,
+                now if self.leader.leads else None,
+                unlisted=self._unlisted(),
+                forbidden=self.leading.forbidden(),
+            ),
             now=now,
             reports={name: placements.reports.robots.of(name) for name in fleet.index.robots},
             dead=sorted(fleet.dead),
@@ -108,6 +117,9 @@ class FleetController:
 
     def _unlisted(self) -> str:
         return "" if self.leading is None else self.leading.unlisted()
+
+    def _told(self) -> Mapping[str, str]:
+        return {} if self.leading is None else {UNLISTED: self._unlisted(), FORBIDDEN: self.leading.forbidden()}
 
     def _server_clock(self) -> float:
         return self._clock() + (self._cluster.clock_offset or 0.0)
@@ -166,6 +178,11 @@ class Leading:
     def unlisted(self) -> str:
         """The inputs that are not listed yet, separated by commas."""
         return ", ".join(sorted(set(Input) - self.state.fleet.listed))
+
+    def forbidden(self) -> str:
+        """The writes of the controller's own objects that the server forbids, separated by commas."""
+        since = self.state.now - _FORBIDDEN_SECONDS
+        return ", ".join(sorted(what for what, when in self.state.forbidden.items() if when >= since))
 
     def settled_rows(self) -> int:
         """How many replicas are known, once everything is listed and each was looked at; until then 0."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from crsyncer.core.model import Json
 from crsyncer.core.requests.answers import judge, shown
@@ -29,7 +29,7 @@ class Leader:
     """Takes the Lease, keeps it, and says before each write whether this process may still make it.
 
     `identity` names this process and no other one, not even its own successor. `clock` is Unix time in seconds: it is
-    only shown in the Lease, like what `unlisted` returns: the inputs that a leader waits for.
+    only shown in the Lease, like what `told` returns: what a leader says there by annotations.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Leader:
         *,
         namespace: str,
         identity: str,
-        unlisted: Callable[[], str] = str,
+        told: Callable[[], Mapping[str, str]] = dict,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.identity = identity
@@ -48,7 +48,7 @@ class Leader:
         """Why a standby cannot read or take the Lease; "": it can."""
         self._connection = connection
         self._namespace = namespace
-        self._unlisted = unlisted
+        self._told = told
         self._clock = clock
         self._observed: ObservedLease | None = None
         self._claim: Call | None = None
@@ -133,8 +133,7 @@ class Leader:
     async def _renew(self) -> bool:
         """Renew the Lease; False: it has to be tried again. Raises NotLeading when it is another's, or gone."""
         try:
-            unlisted = self._unlisted()
-            if await self._hold(leases.renew(self._namespace, self._lease, unix=self._clock(), unlisted=unlisted)):
+            if await self._hold(leases.renew(self._namespace, self._lease, unix=self._clock(), told=self._told())):
                 return True
             lease = await self._read()
         except NotLeading as error:

@@ -1,11 +1,16 @@
 """Writes the controller's own objects: Decisions and CombinedStatuses, statuses, finalizers. Raises what went wrong."""
 
+import logging
+
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Conflict
+from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain import fleet_calls
+from crsyncer.fleet.domain.values import GROUP
+
+log = logging.getLogger(__name__)
 
 
 class OwnObjects:
@@ -54,8 +59,19 @@ class OwnObjects:
     async def send(self, resource: str, call: Call) -> Json:
         """Send a write; the body of the answer. Raises SyncError."""
         sent = await self._state.send(resource, call)
+        if resource.endswith(GROUP):
+            self._note(f"{call.verb} {resource}{'/status' * call.path.endswith('/status')}", sent.error)
         if isinstance(sent.error, Conflict) and call.method == "DELETE":
             return {}  # it has changed or is gone, which the watch shows
         if sent.error is not None:
             raise sent.error
         return sent.body
+
+    def _note(self, what: str, error: SyncError | None) -> None:
+        """Keep what is forbidden, which the Lease tells, and log it when it begins."""
+        if isinstance(error, NotAllowed):
+            if what not in self._state.forbidden:
+                log.warning("the controller may not %s: %s", what, error)
+            self._state.forbidden[what] = self._state.now
+        elif error is None:
+            self._state.forbidden.pop(what, None)

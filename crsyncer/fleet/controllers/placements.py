@@ -325,8 +325,7 @@ class Placements:
                 self._replicas.open(placement.text, desk.progress.stored(number, robots))
 
     def _is_time(self, placement: Placement, desk: _Desk, name: str, *, pace: float = _PACE_SECONDS) -> bool:
-        """Whether an object may be written again, some time after the last write or a failure; if not, the job comes
-        back."""
+        """Whether an object may be written again, after a while or a failure; if not, the job comes back."""
         now = self._state.now
         left = desk.written.get(name, now - pace) + pace - now
         if left > 0 and not self._dispatcher.failures(_job(placement.text)):

@@ -6,8 +6,10 @@ takes the Lease `DURATION_SECONDS` after it saw the Lease change, which is never
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call, Collection
@@ -16,6 +18,8 @@ from crsyncer.fleet.domain.values import F
 LEASE = "crsyncer-fleet"
 UNLISTED = F + "unlisted"
 """The annotation by which a leader says what it waits for: until that is listed, it writes nothing (F1.1)."""
+FORBIDDEN = F + "forbidden"
+"""The annotation by which a leader says which writes of its own objects the API server forbids."""
 DURATION_SECONDS = 15
 RENEW_SECONDS = 5.0
 LEADS_SECONDS = 10.0
@@ -98,11 +102,11 @@ def take(namespace: str, lease: Json | None, *, identity: str, unix: float) -> C
     return Call("create", "POST", leases(namespace).path, body=body, timeout=TIMEOUT_SECONDS)
 
 
-def renew(namespace: str, lease: Json, *, unix: float, unlisted: str = "") -> Call:
-    """The request by which its holder keeps the Lease, and says what it cannot list."""
+def renew(namespace: str, lease: Json, *, unix: float, told: Mapping[str, str] = MappingProxyType({})) -> Call:
+    """The request by which its holder keeps the Lease. `told`: what it says by its annotations; "": nothing."""
     metadata = lease["metadata"]
-    others = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != UNLISTED}
-    annotations = others | ({UNLISTED: unlisted} if unlisted else {})
+    said = (metadata.get("annotations") or {}) | {UNLISTED: "", FORBIDDEN: "", **told}
+    annotations = {name: text for name, text in said.items() if text or name not in (UNLISTED, FORBIDDEN)}
     renewed = lease | {"metadata": metadata | {"annotations": annotations}}
     return _put(namespace, renewed, _spec(lease) | {"renewTime": micro_time(unix)}, timeout=RENEWAL_TIMEOUT_SECONDS)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.lease import DURATION_SECONDS, UNLISTED, holder
+from crsyncer.fleet.domain.lease import DURATION_SECONDS, FORBIDDEN, UNLISTED, holder
 from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.values import Placement, Robot
@@ -20,6 +20,8 @@ class Leader:
     renewed: float | None = None
     unlisted: str = ""
     """What it waits for before it writes anything, as it says; "": nothing."""
+    forbidden: str = ""
+    """The writes of its own objects that the API server forbids, as it says; "": none."""
 
     def is_running(self, now: float) -> bool:
         """Whether a controller leads now."""
@@ -103,8 +105,9 @@ def leader_of(lease: Json | None) -> Leader:
         if "f:renewTime" in ((each.get("fieldsV1") or {}).get("f:spec") or {}) and each.get("time")
     ]
     found = [time for time in map(read_time, times or [spec.get("renewTime")]) if time is not None]
-    unlisted = (metadata.get("annotations") or {}).get(UNLISTED)
-    return Leader(holder(lease), max(found, default=None), unlisted or "")
+    said = metadata.get("annotations") or {}
+    unlisted, forbidden = said.get(UNLISTED, ""), said.get(FORBIDDEN, "")
+    return Leader(holder(lease), max(found, default=None), unlisted=unlisted, forbidden=forbidden)
 
 
 def last_edit(raw: Json) -> float | None:
