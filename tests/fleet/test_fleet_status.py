@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.lease import FORBIDDEN, UNLISTED
+from crsyncer.fleet.domain.lease import REFUSED, UNLISTED
 from crsyncer.fleet.domain.read_objects import placement_of, robot_of
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_of
 from crsyncer.fleet.domain.rollout.reports import Report
@@ -100,12 +100,12 @@ def test_F1_1_a_controller_that_cannot_list_an_input_writes_nothing_and_the_stat
 
 def test_S10_what_a_controller_may_not_write_of_its_own_needs_a_human():
     told = "create combinedstatuses.fleet.crsyncer.cloudrobotics.com"
-    lease = {"metadata": {"annotations": {FORBIDDEN: told}}, "spec": {"holderIdentity": "pod-a"}}
-    assert leader_of(lease).forbidden == told
-    content = shown(leader=replace(LEADER, forbidden=told))
+    lease = {"metadata": {"annotations": {REFUSED: told}}, "spec": {"holderIdentity": "pod-a"}}
+    assert leader_of(lease).refused == told
+    content = shown(leader=replace(LEADER, refused=told))
     [reason] = content["reasons"]
     assert (reason["code"], content["health"], content["controller"]["state"]) == ("NotWritten", "attention", "running")
-    assert f"may not {told}: " in reason["message"]
+    assert f"refuses the controller's {told}: " in reason["message"]
     assert "crsyncer fleet doctor" in reason["hint"]
 
 

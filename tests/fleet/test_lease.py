@@ -87,8 +87,8 @@ def test_F1_1_a_renewal_says_what_the_leader_cannot_list_and_leaves_other_annota
     lease["metadata"]["annotations"] = {"team": "night"}
     waiting = leases.renew("fleet", lease, unix=_UNIX, told={UNLISTED: "FieldStrips"}).body
     assert waiting["metadata"]["annotations"] == {"team": "night", UNLISTED: "FieldStrips"}
-    both = leases.renew("fleet", waiting, unix=_UNIX, told={UNLISTED: "", leases.FORBIDDEN: "patch x"}).body
-    assert both["metadata"]["annotations"] == {"team": "night", leases.FORBIDDEN: "patch x"}
+    both = leases.renew("fleet", waiting, unix=_UNIX, told={UNLISTED: "", leases.REFUSED: "patch x"}).body
+    assert both["metadata"]["annotations"] == {"team": "night", leases.REFUSED: "patch x"}
     assert leases.renew("fleet", both, unix=_UNIX).body["metadata"] == lease["metadata"]
 
 

@@ -3,13 +3,15 @@
 import pytest
 
 from crsyncer.core.model import Json
+from crsyncer.ports import Reply
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.sharded import sharded
 from tests.fleet_model.sharing import mark, shared
-from tests.model.answers import FORBIDDEN
+from tests.model.answers import FORBIDDEN, failure
 
+INVALID = failure(422, "Invalid", "it is invalid", causes=[{"field": "robots"}])
 COLLECTORS, COMBINED = f"statuscollectors.{FLEET}", f"combinedstatuses.{FLEET}"
 NEW, OLD = {"x": 2}, {"x": 1}
 
@@ -142,6 +144,7 @@ def test_S10_F6_3_a_placements_own_objects_that_are_forbidden_are_tried_again_wi
         assert world.decided() == {"r1": "Stamped", "r2": "Stamped"}
 
 
+@pytest.mark.parametrize("refusal", [FORBIDDEN, INVALID])
 @pytest.mark.parametrize(
     ("verb", "part", "told"),
     [
@@ -149,11 +152,11 @@ def test_S10_F6_3_a_placements_own_objects_that_are_forbidden_are_tried_again_wi
         ("patch", "/p/status", f"patch robotplacements.{FLEET}/status"),
     ],
 )
-def test_S10_what_the_controller_may_not_write_of_its_own_needs_a_human_until_it_may(
-    verb: str, part: str, told: str
+def test_S10_what_a_server_refuses_of_the_controllers_own_objects_needs_a_human_until_it_is_written(
+    verb: str, part: str, told: str, refusal: Reply
 ) -> None:
     with fleet(robots=2) as world:
-        failing = world.inject(FORBIDDEN, verb=verb, part=part, times=1e6)
+        failing = world.inject(refusal, verb=verb, part=part, times=1e6)
         world.robots("r7")
         for _ in range(4):
             world.pass_time(100)

@@ -16,7 +16,7 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
 from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Input
-from crsyncer.fleet.domain.lease import FORBIDDEN, UNLISTED
+from crsyncer.fleet.domain.lease import REFUSED, UNLISTED
 from crsyncer.fleet.domain.resolution import all_listed
 from crsyncer.fleet.domain.rollout.reports import Report
 from crsyncer.fleet.domain.shown.fleet_facts import FleetFacts
@@ -26,9 +26,6 @@ from crsyncer.fleet.domain.values import ReplicaKey
 from crsyncer.ports import Cluster, MetaStore
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
-
-_FORBIDDEN_SECONDS = 150.0
-"""So long a write counts as forbidden after it was tried: what still has to be written is tried again within 60 s."""
 
 
 class FleetController:
@@ -102,7 +99,7 @@ class FleetController:
                 self.leader.holder,
                 now if self.leader.leads else None,
                 unlisted=self._unlisted(),
-                forbidden=self.leading.forbidden(),
+                refused=self.leading.refused(),
             ),
             now=now,
             reports={name: placements.reports.robots.of(name) for name in fleet.index.robots},
@@ -119,7 +116,7 @@ class FleetController:
         return "" if self.leading is None else self.leading.unlisted()
 
     def _told(self) -> Mapping[str, str]:
-        return {} if self.leading is None else {UNLISTED: self._unlisted(), FORBIDDEN: self.leading.forbidden()}
+        return {} if self.leading is None else {UNLISTED: self._unlisted(), REFUSED: self.leading.refused()}
 
     def _server_clock(self) -> float:
         return self._clock() + (self._cluster.clock_offset or 0.0)
@@ -179,10 +176,9 @@ class Leading:
         """The inputs that are not listed yet, separated by commas."""
         return ", ".join(sorted(set(Input) - self.state.fleet.listed))
 
-    def forbidden(self) -> str:
-        """The writes of the controller's own objects that the server forbids, separated by commas."""
-        since = self.state.now - _FORBIDDEN_SECONDS
-        return ", ".join(sorted(what for what, when in self.state.forbidden.items() if when >= since))
+    def refused(self) -> str:
+        """The writes of the controller's own objects that the server refuses, separated by commas."""
+        return ", ".join(sorted(what for what, until in self.state.refused.items() if until > self.state.now))
 
     def settled_rows(self) -> int:
         """How many replicas are known, once everything is listed and each was looked at; until then 0."""

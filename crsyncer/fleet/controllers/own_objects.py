@@ -5,11 +5,13 @@ import logging
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Conflict, NotAllowed, SyncError
-from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.errors import Conflict, Never, NotAllowed, SyncError
+from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.values import GROUP
 
+_TOLD_SECONDS = 150.0
+"""So long what was forbidden is told: what still has to be written is tried again within 60 s."""
 log = logging.getLogger(__name__)
 
 
@@ -68,10 +70,12 @@ class OwnObjects:
         return sent.body
 
     def _note(self, what: str, error: SyncError | None) -> None:
-        """Keep what is forbidden, which the Lease tells, and log it when it begins."""
-        if isinstance(error, NotAllowed):
-            if what not in self._state.forbidden:
-                log.warning("the controller may not %s: %s", what, error)
-            self._state.forbidden[what] = self._state.now
+        """Keep what is refused, which the Lease tells until it should have been tried again, and log when it begins."""
+        refused = self._state.refused
+        if isinstance(error, (Never, NotAllowed)):
+            if what not in refused:
+                log.warning("the API server refuses %s by the controller: %s", what, error)
+            again = REFUSED_SECONDS if isinstance(error, Never) else 0.0
+            refused[what] = self._state.now + again + _TOLD_SECONDS
         elif error is None:
-            self._state.forbidden.pop(what, None)
+            refused.pop(what, None)

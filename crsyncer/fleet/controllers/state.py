@@ -70,8 +70,8 @@ class FleetState:
     """By name: those to the shards beside the root."""
     fleet: Fleet = field(init=False)
     losses: Losses = field(init=False)
-    forbidden: dict[str, float] = field(default_factory=dict)
-    """When the server last forbade to write the controller's own objects, by verb and resource: event loop time."""
+    refused: dict[str, float] = field(default_factory=dict)
+    """Writes of its own objects that the server refuses, by verb and resource; until when that is told (`now`)."""
 
     def __post_init__(self) -> None:
         self.fleet = Fleet(home=self.settings.namespace, shards=[ROOT, *self.shards])

@@ -18,8 +18,8 @@ from crsyncer.fleet.domain.values import F
 LEASE = "crsyncer-fleet"
 UNLISTED = F + "unlisted"
 """The annotation by which a leader says what it waits for: until that is listed, it writes nothing (F1.1)."""
-FORBIDDEN = F + "forbidden"
-"""The annotation by which a leader says which writes of its own objects the API server forbids."""
+REFUSED = F + "refused"
+"""The annotation by which a leader says which writes of its own objects the API server refuses."""
 DURATION_SECONDS = 15
 RENEW_SECONDS = 5.0
 LEADS_SECONDS = 10.0
@@ -105,8 +105,8 @@ def take(namespace: str, lease: Json | None, *, identity: str, unix: float) -> C
 def renew(namespace: str, lease: Json, *, unix: float, told: Mapping[str, str] = MappingProxyType({})) -> Call:
     """The request by which its holder keeps the Lease. `told`: what it says by its annotations; "": nothing."""
     metadata = lease["metadata"]
-    said = (metadata.get("annotations") or {}) | {UNLISTED: "", FORBIDDEN: "", **told}
-    annotations = {name: text for name, text in said.items() if text or name not in (UNLISTED, FORBIDDEN)}
+    said = (metadata.get("annotations") or {}) | {UNLISTED: "", REFUSED: "", **told}
+    annotations = {name: text for name, text in said.items() if text or name not in (UNLISTED, REFUSED)}
     renewed = lease | {"metadata": metadata | {"annotations": annotations}}
     return _put(namespace, renewed, _spec(lease) | {"renewTime": micro_time(unix)}, timeout=RENEWAL_TIMEOUT_SECONDS)
 

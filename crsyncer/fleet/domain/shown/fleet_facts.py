@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.lease import DURATION_SECONDS, FORBIDDEN, UNLISTED, holder
+from crsyncer.fleet.domain.lease import DURATION_SECONDS, REFUSED, UNLISTED, holder
 from crsyncer.fleet.domain.rollout.decisions import Decision
 from crsyncer.fleet.domain.rollout.reports import Report, Reports
 from crsyncer.fleet.domain.values import Placement, Robot
@@ -20,8 +20,8 @@ class Leader:
     renewed: float | None = None
     unlisted: str = ""
     """What it waits for before it writes anything, as it says; "": nothing."""
-    forbidden: str = ""
-    """The writes of its own objects that the API server forbids, as it says; "": none."""
+    refused: str = ""
+    """The writes of its own objects that the API server refuses, as it says; "": none."""
 
     def is_running(self, now: float) -> bool:
         """Whether a controller leads now."""
@@ -106,8 +106,8 @@ def leader_of(lease: Json | None) -> Leader:
     ]
     found = [time for time in map(read_time, times or [spec.get("renewTime")]) if time is not None]
     said = metadata.get("annotations") or {}
-    unlisted, forbidden = said.get(UNLISTED, ""), said.get(FORBIDDEN, "")
-    return Leader(holder(lease), max(found, default=None), unlisted=unlisted, forbidden=forbidden)
+    unlisted, refused = said.get(UNLISTED, ""), said.get(REFUSED, "")
+    return Leader(holder(lease), max(found, default=None), unlisted=unlisted, refused=refused)
 
 
 def last_edit(raw: Json) -> float | None:

@@ -16,7 +16,7 @@ _MOST_TOLD = 3
 _FIRST = ("ControllerStopped", "KindNotServed", "PlacementGone", "Held")
 SHARD_HINT = "is its API server up, and is its kubeconfig in --shard right?"
 START_HINT = "is the Deployment of `crsyncer fleet run` there, and what do its logs say?"
-_FORBIDDEN_HINT = "crsyncer fleet doctor names a right that is missing; the controller's log has the server's words"
+_REFUSED_HINT = "crsyncer fleet doctor names a right that is missing; the controller's log has the server's words"
 _UNRESOLVED = {
     "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
     "NotPlaceable": "annotate the CRD in the cloud with spec-source: cloud and filter-by-robot-name: true (mode Shared:"
@@ -67,9 +67,9 @@ def _of_controller(facts: FleetFacts) -> Iterator[FleetReason]:
     elif facts.leader.unlisted and not facts.dead:
         message = f"the controller cannot list all of {facts.leader.unlisted}: until it can, it writes nothing"
         yield FleetReason(ATTENTION, "NotListed", message, _UNRESOLVED["NotListed"])
-    elif facts.leader.forbidden:
-        message = f"the controller may not {facts.leader.forbidden}: what depends on it is not written or not shown"
-        yield FleetReason(ATTENTION, "NotWritten", message, _FORBIDDEN_HINT)
+    elif facts.leader.refused:
+        message = f"the API server refuses the controller's {facts.leader.refused}: what depends on it is not written"
+        yield FleetReason(ATTENTION, "NotWritten", message, _REFUSED_HINT)
 
 
 def _of_kinds(facts: FleetFacts) -> Iterator[FleetReason]:
