@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from crsyncer.core.model import Json
+from crsyncer.fleet.domain.rollout.robot_states import Gate
+from crsyncer.fleet.domain.values import Reason, RobotState
 from tests.core.sync_policies import placeable
 from tests.delivery.command_line import crsyncer
 from tests.system.fleet_objects import made
@@ -102,6 +104,11 @@ def test_the_page_says_seven_things_each_with_a_placement_of_at_most_ten_lines()
     placements = [each for [block] in blocks for each in block.split("---\n") if "kind: RobotPlacement" in each]
     assert [each.count("\n") for each in placements if each.count("\n") > 10] == []
     assert len(placements) == len(blocks) == 7
+
+
+def test_the_page_has_each_state_of_a_robot_and_each_reason_that_a_placement_may_show():
+    rows = "\n".join(line for line in (ROOT / "FLEET.md").read_text().splitlines() if line.startswith("|"))
+    assert [each for each in (*RobotState, *Reason, *Gate) if not re.search(rf"\b{each}\b", rows)] == []
 
 
 def test_the_maps_of_the_page_are_what_the_page_says(tmp_path):
