@@ -9,6 +9,7 @@ from tests.fleet_model.controlling import fleet
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.sharded import sharded
 from tests.fleet_model.sharing import mark, shared
+from tests.fleet_model.world_parts import PLACEMENTS
 from tests.model.answers import FORBIDDEN, failure
 
 INVALID = failure(422, "Invalid", "it is invalid", causes=[{"field": "robots"}])
@@ -179,4 +180,22 @@ def test_S10_a_write_that_is_not_wanted_any_more_is_told_no_longer() -> None:
         assert f"create {COMBINED}" in Asked(world).status()["reasons"][0]["message"]
         world.edit("p", statusCollectors=[])
         world.pass_time(200)
+        assert Asked(world).status()["reasons"] == []
+
+
+@pytest.mark.parametrize(("policy", "verb"), [("Delete", "delete"), ("KeepReplicas", "patch")])
+def test_S10_a_removal_that_the_server_refuses_needs_a_human_until_it_is_done(policy: str, verb: str) -> None:
+    with fleet(robots=2) as world:
+        world.edit("p", deletionPolicy=policy)
+        world.settle()
+        failing = world.inject(FORBIDDEN, verb=verb, part="/goals/", times=1e6)
+        world.unplace("p")
+        for _ in range(3):
+            world.pass_time(100)
+            found = Asked(world).status()
+            assert [each["code"] for each in found["reasons"]] == ["NotWritten"]
+            assert "removal of goals.lab.example.com" in found["reasons"][0]["message"]
+        failing.times = 0
+        world.pass_time(70)
+        assert world.replicas() == world.cloud.objects(PLACEMENTS) == {}
         assert Asked(world).status()["reasons"] == []

@@ -177,7 +177,7 @@ class Leading:
         return ", ".join(sorted(set(Input) - self.state.fleet.listed))
 
     def refused(self) -> str:
-        """The writes of the controller's own objects that the server refuses, separated by commas."""
+        """The removals and writes of own objects that the server refuses, separated by commas."""
         return ", ".join(sorted(what for what, until in self.state.refused.items() if until > self.state.now))
 
     def settled_rows(self) -> int:

@@ -1,18 +1,12 @@
 """Writes the controller's own objects: Decisions and CombinedStatuses, statuses, finalizers. Raises what went wrong."""
 
-import logging
-
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Conflict, Never, NotAllowed, SyncError
-from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
+from crsyncer.errors import Conflict
+from crsyncer.fleet.controllers.state import FleetState
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.values import GROUP
-
-_TOLD_SECONDS = 150.0
-"""So long what was forbidden is told: what still has to be written is tried again within 60 s."""
-log = logging.getLogger(__name__)
 
 
 class OwnObjects:
@@ -62,20 +56,9 @@ class OwnObjects:
         """Send a write; the body of the answer. Raises SyncError."""
         sent = await self._state.send(resource, call)
         if resource.endswith(GROUP):
-            self._note(f"{call.verb} {resource}{'/status' * call.path.endswith('/status')}", sent.error)
+            self._state.answered(f"{call.verb} {resource}{'/status' * call.path.endswith('/status')}", sent.error)
         if isinstance(sent.error, Conflict) and call.method == "DELETE":
             return {}  # it has changed or is gone, which the watch shows
         if sent.error is not None:
             raise sent.error
         return sent.body
-
-    def _note(self, what: str, error: SyncError | None) -> None:
-        """Keep what is refused, which the Lease tells until it should have been tried again, and log when it begins."""
-        refused = self._state.refused
-        if isinstance(error, (Never, NotAllowed)):
-            if what not in refused:
-                log.warning("the API server refuses %s by the controller: %s", what, error)
-            again = REFUSED_SECONDS if isinstance(error, Never) else 0.0
-            refused[what] = self._state.now + again + _TOLD_SECONDS
-        elif error is None:
-            refused.pop(what, None)

@@ -17,7 +17,7 @@ from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Sent
 from crsyncer.fleet.domain.fleet_calls import get_object
 from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.transport.keys import ROOT
+from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
 from crsyncer.fleet.domain.transport.transports import TRANSPORTS, Request, apply, remove
 from crsyncer.fleet.domain.values import (
     Blocked,
@@ -163,6 +163,8 @@ class ReplicaWriter:
         if sent.error is not None:
             return await self._failed(key, wanted, row, sent.error, is_missing=_is_missing_namespace(call, sent))
         self._refused.pop(key, None)
+        if wanted is None:
+            self._state.answered(_removal(key), None)
         if was_forbidden:
             self._forbidden[key.kind].allowed(key, self._state.now)
         if call.method != "DELETE":
@@ -195,12 +197,13 @@ class ReplicaWriter:
 
     def _refuse(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError) -> Again:
         """The server refuses a write: it is tried again on a change and hourly, what it forbids also soon (S10)."""
+        said = "the server refuses it" if self._state.fleet.index.kinds[key.kind].sensitive else str(error)
         if isinstance(error, NotAllowed):
             forbidden = self._forbidden.setdefault(key.kind, ForbiddenWrites())
             forbidden.forbidden(key, self._state.now, chance())
         if wanted is None:
+            self._state.answered(_removal(key), error, said=said)
             return Again(after=REFUSED_SECONDS)
-        said = "the server refuses it" if wanted.kind.sensitive else str(error)
         hint = f"; {_FORBIDDEN}" if isinstance(error, NotAllowed) else ""
         fault = _fault(key, wanted, Reason.REFUSED, said + hint)
         self._refused[key] = _Refusal(*_try(wanted, row), fault, self._state.now + REFUSED_SECONDS)
@@ -267,6 +270,10 @@ class ReplicaWriter:
         except SyncError:
             pass
         return None
+
+
+def _removal(key: ReplicaKey) -> str:
+    return f"removal of {on_shard(key.kind)}"
 
 
 def _fault(key: ReplicaKey, wanted: Wanted, reason: Reason, message: str) -> Fault:

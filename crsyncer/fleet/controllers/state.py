@@ -1,6 +1,7 @@
 """What the controllers of one leader share: the fleet as it was seen, what was lost, the ways to the API servers."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -9,7 +10,7 @@ from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import Call
-from crsyncer.errors import NotLeading, SyncError
+from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.transport.keys import ROOT
@@ -22,6 +23,9 @@ Work = ReplicaKey | SourceKey | Key | str
 as NAMESPACE/NAME ("": those that are gone)."""
 REFUSED_SECONDS = 3600.0
 """What the server refuses is tried again after so long, and at each change (section 7)."""
+_TOLD_SECONDS = 150.0
+"""So long what was forbidden is told: what still has to be written is tried again within 60 s."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class FleetState:
     fleet: Fleet = field(init=False)
     losses: Losses = field(init=False)
     refused: dict[str, float] = field(default_factory=dict)
-    """Writes of its own objects that the server refuses, by verb and resource; until when that is told (`now`)."""
+    """Removals and writes of own objects that the server refuses, and until when that is told (`now`)."""
 
     def __post_init__(self) -> None:
         self.fleet = Fleet(home=self.settings.namespace, shards=[ROOT, *self.shards])
@@ -102,6 +106,16 @@ class FleetState:
             error = failure
         self.observer.write(resource, call.verb, "done" if error is None else type(error).__name__)
         return Sent(error, {}) if reply is None else Sent(error, reply.body, reply.status)
+
+    def answered(self, what: str, error: SyncError | None, *, said: str = "") -> None:
+        """Keep what is refused, which the Lease tells until it should have been tried again, and log when it begins."""
+        if isinstance(error, (Never, NotAllowed)):
+            if what not in self.refused:
+                log.warning("the API server refuses the controller's %s: %s", what, said or error)
+            again = REFUSED_SECONDS if isinstance(error, Never) else 0.0
+            self.refused[what] = self.now + again + _TOLD_SECONDS
+        elif error is None:
+            self.refused.pop(what, None)
 
     @property
     def now(self) -> float:
