@@ -71,6 +71,9 @@ def test_G2_1_a_token_that_is_not_a_robots_is_401_and_goes_no_further(
         ("Authorization: Bearer {good}", "Authorization: Bearer {good}"),
         ("Authorization: Bearer x", "Authorization: Bearer {good}"),
         ("Authorization: Bearer {good} x",),
+        ("Authorization: Bearer  {good}",),
+        ("Authorization: Bearer\r\n {good}",),
+        ("Authorization: Bearer {good},x",),
         ("X-Authorization: Bearer {good}",),
         ("Cookie: token={good}",),
         ("Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.{good}",),
@@ -188,7 +191,7 @@ def test_G3_1_nobody_is_somebody_else(headers, door, audited, token, treasure, m
 
 
 def test_G3_2_the_audit_log_has_the_address_of_the_robot_and_not_what_it_says(door, audited, token, marker):
-    headers = ["X-Forwarded-For: 192.0.2.66", "X-Forwarded-For: 192.0.2.67, 192.0.2.68"]
+    headers = ["X-Forwarded-For: 192.0.2.66", "X-Forwarded-For: 192.0.2.67, 192.0.2.68", "X-Real-IP: 192.0.2.69"]
     assert door.ask(marked(GOALS, marker), token, headers=headers).status == 200
     assert until(lambda: audited.heard_of(marker), seconds=60)
     lines = [each for each in audited.log.read_text().splitlines() if marker in each]
