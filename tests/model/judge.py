@@ -322,6 +322,7 @@ class Judge:
         document = self.world.status()
         if document["health"] != "healthy" or document["outbox"]["depth"] or document["outbox"]["deadLetters"]:
             return
+        self._hear()  # what the agent follows by now may have cost no write
         for of, copies in self._copies.items():
             original = self._objects.get(of)
             if original is None or original.left or not self._is_there(of, original) or self._is_related(original):
