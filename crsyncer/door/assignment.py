@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from crsyncer.core.accounts.robot_account import is_robot_name
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.model import Json
-from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import MERGE_PATCH, Call, Collection
 from crsyncer.door.domain.door_report import chosen_shard
 from crsyncer.door.robots import PAGE
 from crsyncer.errors import Conflict, NotAllowed, SyncError
-from crsyncer.ports import Reply, Send
+from crsyncer.ports import Send
 from crsyncer.runtime.list_objects import objects
 
 _TRIES = 10
@@ -55,12 +55,12 @@ async def assign(send: Send, collection: Collection, chosen: Assignment) -> bool
     for _ in range(_TRIES):
         metadata = {"resourceVersion": version, "labels": {SHARD_LABEL: chosen.shard}}
         reply = await send(Call("patch", "PATCH", path, body={"metadata": metadata}, content_type=MERGE_PATCH))
-        error = _error(reply)
+        error = reply.error()
         if error is None:
             return True
         if isinstance(error, Conflict):
             reply = await send(Call("get", "GET", path))
-            error = _error(reply)
+            error = reply.error()
             if isinstance(error, Conflict) or (error is None and _has_shard(reply.body)):
                 return False
         if error is not None:
@@ -68,10 +68,6 @@ async def assign(send: Send, collection: Collection, chosen: Assignment) -> bool
             raise SyncError(f"robot {chosen.name}: {error}", hint=error.hint or hint)
         version = shown(reply.body)["resourceVersion"]
     raise SyncError(f"robot {chosen.name}: it changes all the time", hint="repeat the command")
-
-
-def _error(reply: Reply) -> SyncError | None:
-    return judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
 
 
 def _has_shard(robot: Json) -> bool:

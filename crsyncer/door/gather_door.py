@@ -15,7 +15,6 @@ from crsyncer.adapters.kube.certificates import spans
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Call
 from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
 from crsyncer.door.domain.signing_keys import JWKS_PATH, merged_keys
@@ -92,9 +91,7 @@ async def jwks(name: str, cluster: KubeCluster) -> Json:
     """The keys of a shard, as it publishes them. Raises SyncError, which names the shard."""
     try:
         reply = await cluster.request(_JWKS)
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-        if error is not None:
-            raise error
+        reply.happened()
     except NotServed:
         raise SyncError(f"shard {name} has no {JWKS_PATH}", hint="is there an API server at its address?") from None
     except SyncError as error:

@@ -1,6 +1,5 @@
 """Reads the Robots of the root: the only right that the door needs on an API server."""
 
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Collection, group_versions
 from crsyncer.door.domain.robots_map import shard_label
 from crsyncer.errors import NotServed, SyncError
@@ -14,7 +13,7 @@ async def robots_collection(send: Send, resource: str, namespace: str) -> Collec
     """Where the Robots are, in the version that the server prefers. Raises SyncError."""
     plural, _, group = resource.partition(".")
     reply = await send(group_versions(group))
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+    error = reply.error()
     version = (reply.body.get("preferredVersion") or {}).get("version")
     if isinstance(error, NotServed) or (error is None and not version):
         raise SyncError(

@@ -129,7 +129,6 @@ async def _annotate(send: "Send", held: "HeldHere") -> None:
     import asyncio
 
     from crsyncer.core.model import Key
-    from crsyncer.core.requests.answers import judge
     from crsyncer.core.requests.calls import MERGE_PATCH, Call
     from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS, item
     from crsyncer.fleet.domain.values import RELEASE
@@ -137,16 +136,12 @@ async def _annotate(send: "Send", held: "HeldHere") -> None:
     name = Key(held.namespace, held.decision or held.placement)
     path = item(DECISIONS if held.decision else PLACEMENTS, name)
     for _ in range(_TRIES):
-        reply = await send(Call("get", "GET", path))
-        if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
-            raise error
-        other = (reply.body["metadata"].get("annotations") or {}).get(RELEASE, held.id)
+        metadata = (await send(Call("get", "GET", path))).shown()["metadata"]
+        other = (metadata.get("annotations") or {}).get(RELEASE, held.id)
         if other == held.id:
             break
         await asyncio.sleep(_PERIOD_SECONDS)
     else:
         raise SyncError(f"the release of {other} is still to be carried out", hint="does a controller run? try again")
-    body = {"metadata": {"uid": reply.body["metadata"]["uid"], "annotations": {RELEASE: held.id}}}
-    reply = await send(Call("patch", "PATCH", path, body=body, content_type=MERGE_PATCH))
-    if (error := judge(reply.status, reply.body, text=reply.text, patch=True)) is not None:
-        raise error
+    body = {"metadata": {"uid": metadata["uid"], "annotations": {RELEASE: held.id}}}
+    (await send(Call("patch", "PATCH", path, body=body, content_type=MERGE_PATCH))).happened(patch=True)

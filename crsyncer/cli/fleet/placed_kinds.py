@@ -10,7 +10,6 @@ from crsyncer.core.content.fields import Text, fields_at
 from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import CRDS, SYNC_POLICIES, Call
 from crsyncer.errors import ConfigError, NotServed
 from crsyncer.fleet.domain.read_objects import kind_in_discovery, kind_of
@@ -98,11 +97,7 @@ class PlacedKinds:
 async def read_crd(send: Send, name: str) -> Json | None:
     """A CRD of the cloud; None: there is none. Raises SyncError."""
     reply = await send(Call("get", "GET", f"{CRDS}/{name}"))
-    if reply.status == 404:
-        return None
-    if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
-        raise error
-    return reply.body
+    return None if reply.status == 404 else reply.shown()
 
 
 def _policy(raw: Json) -> tuple[str, Json]:

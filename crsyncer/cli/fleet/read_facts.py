@@ -10,7 +10,6 @@ from crsyncer.cli.fleet.stored import dead_kinds, robots_place
 from crsyncer.console.compare import lister
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Collection
 from crsyncer.errors import NotServed, SyncError
 from crsyncer.fleet.domain import lease
@@ -110,11 +109,7 @@ async def read_clock(send: "Send") -> float:
 async def read_leader(send: "Send", settings: FleetSettings) -> Leader:
     """Who leads, as the Lease in the controller's namespace says. Raises SyncError."""
     reply = await send(lease.read(settings.controller_namespace))
-    if reply.status == 404:
-        return leader_of(None)
-    if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
-        raise error
-    return leader_of(reply.body)
+    return leader_of(None if reply.status == 404 else reply.shown())
 
 
 async def _objects(send: "Send", place: Collection, dead: set[str], *, accept: str = JSON) -> AsyncIterator[Json]:

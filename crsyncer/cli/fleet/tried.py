@@ -9,7 +9,6 @@ from crsyncer.cli.fleet.stored import FAR_FUTURE, over, robots_place
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_kind, named_kinds, stored_placement
 from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import SYNC_POLICIES, Call, Collection
 from crsyncer.errors import ConfigError, Never, SyncError
 from crsyncer.fleet.domain.change import Change
@@ -103,7 +102,7 @@ class _Trial:
         method, path = ("POST", place.path) if old is None else ("PUT", f"{place.path}/{name}")
         verb = "create" if old is None else "update"
         tried = await self.send(Call(verb, method, path, _DRY_RUN, body=new, sensitive=is_sensitive))
-        match judge(tried.status, tried.body, text=tried.text):
+        match tried.error():
             case None:
                 return tried.body
             case Never() as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.door.domain.split_objects import (
     Place,
@@ -114,7 +114,7 @@ class ShardObjects:
             reply = await self.request(call)
         except SyncError as caught:
             raise self._named(caught, call.path) from None
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=patch)
+        error = reply.error(patch=patch)
         if error is not None:
             raise self._named(error, call.path)
         return reply.body

@@ -9,7 +9,6 @@ from crsyncer.core.accounts.robot_account import robot_namespace
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count
-from crsyncer.core.requests.answers import judge
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.door.assignment import Assignment, assign
 from crsyncer.door.domain.robots_map import shard_label
@@ -156,6 +155,6 @@ class Splitting:
 
     async def _robot(self, name: str) -> Json:
         reply = await self.root(Call("get", "GET", f"{self.robots.path}/{name}"))
-        if (error := judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)) is not None:
+        if (error := reply.error()) is not None:
             raise SyncError(f"robot {name}: {error}", hint=error.hint)
         return reply.body

@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from crsyncer.core.model import Json
-from crsyncer.core.requests.answers import judge, shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.backoff import UNSERVED
 from crsyncer.errors import NotLeading, SyncError, Throttled
 from crsyncer.fleet.domain import lease as leases
 from crsyncer.fleet.domain.lease import LEADS_SECONDS, LEASE, RENEW_SECONDS, ObservedLease
-from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.waits import chance
 
@@ -110,7 +108,7 @@ class Leader:
             return
         self._claim = leases.give_back(self._namespace, self._lease, unix=self._clock())
         try:
-            _object(await self._connection.request(self._claim))
+            (await self._connection.request(self._claim)).shown()
             self.holder = ""
         except SyncError as error:
             log.warning("the Lease %s/%s is not given back: %s", self._namespace, LEASE, error)
@@ -154,14 +152,14 @@ class Leader:
         vanished = reply.status == 404 and bool(reply.body) and call.method == "PUT"
         if reply.status == 409 or vanished:
             return False
-        self._lease, self._renewed_at = _object(reply), sent
+        self._lease, self._renewed_at = reply.shown(), sent
         self.holder, self.error = self.identity, ""
         return True
 
     async def _read(self) -> Json | None:
         """The Lease; None: there is none."""
         reply = await self._connection.request(leases.read(self._namespace))
-        return None if reply.status == 404 and reply.body else _object(reply)
+        return None if reply.status == 404 and reply.body else reply.shown()
 
     def _lost(self, why: str) -> NotLeading:
         """What is raised when this process leads no more; from now on it writes nothing."""
@@ -174,12 +172,3 @@ class Leader:
         if str(error) != self.error:
             self.error = str(error)
             log.warning("the Lease %s/%s: %s", self._namespace, LEASE, error)
-
-
-def _object(reply: Reply) -> Json:
-    """The object that an answer shows; raises SyncError when it shows none."""
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    if error is not None:
-        raise error
-    shown(reply.body)
-    return reply.body

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from crsyncer.core.content.mutation import Expressions
 from crsyncer.core.model import Json, Key
-from crsyncer.core.requests.answers import judge, shown
+from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError
 from crsyncer.fleet.domain.fleet import Fleet
@@ -95,9 +95,7 @@ class FleetState:
         reply = None
         try:
             reply = await self.connection_to(shard).request(call)
-            error = judge(
-                reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=call.method == "PATCH"
-            )
+            error = reply.error(patch=call.method == "PATCH")
             if error is None and call.method != "DELETE":
                 shown(reply.body)
         except NotLeading:
