@@ -83,6 +83,8 @@ def test_an_object_may_be_named_without_its_namespace_where_only_one_is_meant():
     assert find_key("b", known) == Key("x", "b")
     assert find_key("c", known) == Key("default", "c")
     assert find_key("c", known, namespaced=False) == Key("", "c")
+    assert find_key("default/c", known, namespaced=False) == Key("", "c")
+    assert find_key("x/b", known, namespaced=False) == Key("x", "b")
     with pytest.raises(SyncError, match="a may be default/a or y/a"):
         find_key("a", known)
 

@@ -54,6 +54,17 @@ def test_S5_5_a_release_is_of_the_objects_that_were_shown_and_of_no_others() -> 
         assert len(world.robot.objects()) == 37
 
 
+def test_an_object_in_no_namespace_is_found_whatever_namespace_is_given() -> None:
+    with scene(goals={"cluster": True}) as world:
+        world.begin("a")
+        assert world.order("explain", resource="goals", name="default/a")["state"] == "in-sync"
+        world.inject("cloud", invalid(), verb="patch", times=3)
+        world.report("a", {"n": 1})
+        assert world.order("retry", resource="goals", name="default/a")["revived"]
+        world.pass_time(10)
+        assert world.order("drop", resource="goals", name="default/a", confirmed=True)["dropped"]
+
+
 def test_S6_5_whoever_holds_a_kind_is_told_when_a_full_disk_would_lose_the_hold_at_a_restart() -> None:
     with scene() as world:
         world.begin("a", "b")

@@ -64,11 +64,13 @@ def synced_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
 def find_key(text: str, keys: Iterable[Key], *, namespaced: bool = True) -> Key:
     """The object's key. Without a namespace it is the one of `keys` with that name, else it is in `default`.
 
+    A namespace means nothing for an object that is in none, as for kubectl.
     Raises SyncError where several namespaces have one of that name.
     """
     namespace, slash, name = text.rpartition("/")
     if slash:
-        return Key(namespace, name)
+        key = Key(namespace, name)
+        return key if namespaced or key in keys else Key("", name)
     found = sorted(key for key in keys if key.name == name)
     if len(found) > 1:
         raise SyncError(f"{name} may be {' or '.join(map(str, found))}", hint="give NAMESPACE/NAME")

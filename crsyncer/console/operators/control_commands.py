@@ -208,7 +208,8 @@ class ControlCommands:
             finalizers = (key for key, row in kind.cache.finalizers.items() if row.since and name)
             letters = {*outcomes.rejected, *outcomes.unfinalized, *finalizers}
             letters |= {key for key, row in rows.items() if row.dead or name}
-            for key in [find_key(name, letters)] if name else sorted(letters):
+            place = kind.policy.namespaced
+            for key in [find_key(name, letters, namespaced=place)] if name else sorted(letters):
                 if key not in letters:
                     raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST_HINT)
                 kind.retry(key)
@@ -217,7 +218,8 @@ class ControlCommands:
 
     def _drop(self, resource: str, name: str, *, confirmed: bool) -> Json:
         kind = self._running_kind(resource)
-        key = find_key(name, {*kind.cache.pending, *kind.reconciler.outcomes.rejected})
+        known = {*kind.cache.pending, *kind.reconciler.outcomes.rejected}
+        key = find_key(name, known, namespaced=kind.policy.namespaced)
         row = kind.cache.pending.get(key)
         if row is None and key in kind.reconciler.outcomes.rejected:
             raise SyncError(
