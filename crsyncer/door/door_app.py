@@ -54,6 +54,7 @@ class DoorApp:
         self._rebuild = asyncio.Event()
         self._bad_settings: ConfigError | None = None
         self._keeping: Keeping | None = None
+        self._upkeep: Upkeep | None = None
 
     async def run(self) -> int:
         """Keep the door until SIGTERM or SIGINT; the exit code. Raises SyncError where it cannot start."""
@@ -116,8 +117,10 @@ class DoorApp:
         """Keep everything by these settings."""
         async with shard_clusters(settings) as clusters:
             haproxy = MasterSocket(settings.socket, settings.directory / MAP)
-            last = read_map(read_text(settings.directory / MAP) or "")
+            # The file is for the start alone: it may not be written, or somebody else's, by now.
+            last = self._upkeep.wanted if self._upkeep else read_map(read_text(settings.directory / MAP) or "")
             upkeep = Upkeep(haproxy, settings.directory, last, wrote=self._metrics.wrote, ended=self._metrics.ended)
+            self._upkeep = upkeep
             keeping = self._keeping = Keeping(settings, clusters, haproxy, upkeep)
             watch = RobotsWatch(
                 clusters[ROOT],
