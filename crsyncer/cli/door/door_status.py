@@ -56,11 +56,11 @@ def _screen(content: Json) -> Iterator[str]:
     heads = ("SHARD", "STATE", "ROBOTS", "STREAMS", "SERVER")
     yield table(heads, [[_text(each[head.lower().replace("shard", "name")]) for head in heads] for each in shards])
     yield ""
-    yield f"HAProxy {_text(haproxy['version'])}, {_text(haproxy['workers'])} workers"
+    yield f"HAProxy {_text(haproxy['version'])}, {_number(haproxy['workers'], 'worker')}"
     if content["robot"] is not None:
         robot = content["robot"]
         where = f"at shard {robot['shard']}" if robot["shard"] else "not in the map: it gets 503"
-        yield f"robot {robot['name']}: {where}, {_text(robot['streams'])} streams"
+        yield f"robot {robot['name']}: {where}, {_number(robot['streams'], 'stream')}"
 
 
 def _headline(content: Json) -> str:
@@ -68,6 +68,10 @@ def _headline(content: Json) -> str:
     if reasons:
         return f"{content['health'].upper()}: {count(len(reasons), 'reason')}."
     return f"HEALTHY: {count(robots, 'robot')} at {count(len(content['shards']), 'shard')}."
+
+
+def _number(value: int | None, what: str) -> str:
+    return f"? {what}s" if value is None else count(value, what)
 
 
 def _text(value: Any) -> str:
