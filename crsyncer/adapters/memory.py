@@ -1,6 +1,7 @@
 """The process' own memory: what glibc's allocator keeps of what was freed, and what the kernel would write of it."""
 
 import ctypes
+import os
 import resource
 from contextlib import suppress
 
@@ -23,6 +24,23 @@ def return_freed_memory() -> None:
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
         mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+
+
+def import_aiohttp_without_roots() -> None:
+    """Import aiohttp without the machine's root certificates: 2 MiB, and 0.03 s of a start on a fast machine.
+
+    It parses them twice when it is imported, for a TLS context that is used where none is given: we always give one.
+    Call this before there are threads. What OpenSSL looks up later, it finds again.
+    """
+    names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+    before = {name: os.environ[name] for name in names if name in os.environ}
+    os.environ.update(dict.fromkeys(names, os.devnull))
+    try:
+        import aiohttp  # noqa: F401
+    finally:
+        for name in names:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def leave_no_core_file() -> None:

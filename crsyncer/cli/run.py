@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config import Settings, load
-from crsyncer.adapters.memory import leave_no_core_file, return_freed_memory
+from crsyncer.adapters.memory import import_aiohttp_without_roots, leave_no_core_file, return_freed_memory
 from crsyncer.cli import logs
 from crsyncer.cli.shared import settings_options
 from crsyncer.core.model import Side
@@ -48,6 +48,7 @@ def run(**flags: Any) -> int:
     sys.setrecursionlimit(50_000)
     logs.set_up(settings.log_format, settings.log_level)
 
+    import_aiohttp_without_roots()
     import asyncio  # heavy; `--help` and usage errors must stay fast
 
     from crsyncer.adapters.ending import end_out_of_memory, lacks_memory

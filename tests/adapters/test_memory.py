@@ -5,11 +5,14 @@ import os
 import platform
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.adapters.kube_server import make_certificates
 from tests.bench.soak import working_agent
 from tests.system.bed import eventually
 
@@ -24,6 +27,22 @@ def arenas(pid: int) -> int:
     starts = {begin for begin, _, rights in spans if rights == "rw-p" and begin % _ARENA_BYTES == 0}
     ends = {end for _, end, rights in spans if rights == "---p"}
     return len({begin for begin in starts if begin + _ARENA_BYTES in ends})
+
+
+_IMPORT = """
+import ssl
+from crsyncer.adapters.memory import import_aiohttp_without_roots
+import_aiohttp_without_roots()
+from aiohttp import connector
+contexts = connector._SSL_CONTEXT_VERIFIED, connector._SSL_CONTEXT_UNVERIFIED, ssl.create_default_context()
+print(*(context.cert_store_stats()["x509"] for context in contexts))
+"""
+
+
+def test_root_certificates_are_loaded_only_where_they_are_needed(tmp_path: Path) -> None:
+    roots = os.environ | {"SSL_CERT_FILE": str(make_certificates(tmp_path).ca)}
+    found = subprocess.run([sys.executable, "-c", _IMPORT], env=roots, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["0", "0", "1"]
 
 
 @pytest.fixture
