@@ -121,7 +121,7 @@ MUTANTS = (
     Mutant("an unconfirmed object counts as the newer one", Observation.of,
            "proven = self.freshness is Freshness.CONFIRMED or", "proven = True or",
            noticed_by="S5_4_a_copy_of_a_newer_object_than_the_store_knows_is_kept_and_so_is_its_last_status"),
-    Mutant("content that may be newer than the store is put back", decide._is_ahead,
+    Mutant("content that may be newer than the store is put back", decide.is_ahead,
            "return stamp.digest not in", "return False and stamp.digest not in",
            noticed_by="S6_1_content_that_is_newer_than_the_store_knows_is_not_put_back_while_the_watch_is_late"),
     Mutant("a restored cluster holds nothing back", Kind._rewound,

@@ -188,3 +188,18 @@ def test_S5_5a_a_few_deletions_are_not_listed_for_though_one_is_done_while_the_k
             world.remove("b")
             assert world.robot.objects() == {}
             assert world.status()["kinds"][0]["relists"] == listed, wait
+
+
+def test_S5_4_a_copy_that_went_back_with_its_cluster_is_said_to_wait_for_a_list_of_the_cloud() -> None:
+    with scene() as world:
+        world.begin("a")
+        backup = world.robot.snapshot()
+        world.edit("a", spec={"x": 2})
+        world.cut("cloud", seconds=3)
+        world.robot.restore(backup)
+        world.pass_time(60)
+        steps = world.order("explain", resource="goals", name="a")["steps"]
+        assert [step["rule"] for step in steps if "which of the two is newer" in step["text"]] == ["S5.4"]
+        assert "S3.5" not in [step["rule"] for step in steps]
+        world.heal("cloud")
+        assert copy(world)["spec"] == {"x": 2}

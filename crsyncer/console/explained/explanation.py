@@ -22,6 +22,7 @@ from crsyncer.core.kinds.kind_policy import KindPolicy, Version
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.pair.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
+from crsyncer.core.pair.decide import is_ahead
 from crsyncer.core.pair.own_status import own_name, receiver
 from crsyncer.core.reports.facts import CAUSES, hold_rule
 from crsyncer.core.reports.text import rfc3339
@@ -261,7 +262,7 @@ def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Step:
 def _agreement(facts: ObjectFacts, policy: KindPolicy, up: View, down: View) -> Step:
     if down.terminating:
         return _finalizing(facts, policy)
-    if down.stamp is not None and down.stamp.upstream_uid != up.uid:
+    if down.stamp is not None and (down.stamp.upstream_uid != up.uid or is_ahead(up, down, facts.record)):
         return "S5.4", None, f"nothing is written to the {policy.downstream} until {Until.UPSTREAM_LISTED}"
     if not facts.is_comparable:
         return "C4.1", None, "a SyncPolicy changes what is copied; the agent compares both sides when it runs"

@@ -136,7 +136,7 @@ def decide(
         content = Wait(Until.RETRY)
     elif isinstance(content, Seed) and (content.follows or lacks_status):
         content = None if lacks_status else Wait(Until.RETRY) if rejected and rejected == own.status else content
-    elif isinstance(content, Update) and _is_ahead(own, copy, record):
+    elif isinstance(content, Update) and is_ahead(own, copy, record):
         content = _wait_for_list(upstream) if upstream.freshness is not Freshness.CONFIRMED else content
     elif isinstance(content, Update) and content.why in REVERTS and contested:
         content = Wait(Until.REVERTIBLE)
@@ -232,7 +232,7 @@ def _lacks_status(
     return waiting or (upstream.has_status and bool(upstream.status or policy.subtree is not None))
 
 
-def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
+def is_ahead(upstream: View, downstream: View, record: Record) -> bool:
     """Whether the copy's stamp names content that upstream does not show and that is not recorded as written.
 
     A crash can lose the record of a newer version that was written already (S6.1): a list of upstream shows it.
