@@ -6,11 +6,11 @@ from typing import Any
 
 from crsyncer.core.model import Json
 from tests.model.config_maps import data, delete_map, put_map
-from tests.model.plane import Plane
-from tests.model.policies import delete_policy, edit_policy, policy_rows
+from tests.model.plane import GROUP, Plane
+from tests.model.policies import apply_policy, delete_policy, edit_policy, policy_rows, serve_policies
 from tests.model.projected import FLEET, TASKS
-from tests.model.related import BOTH, related
-from tests.model.scene import restart
+from tests.model.related import BOTH, ends, entry, related
+from tests.model.scene import holds, restart, scene
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -114,3 +114,28 @@ def test_C7_a_kind_of_related_objects_and_another_kind_are_not_one_in_the_cloud(
         delete_policy(world.robot, "q")
         world.pass_time(5)
         assert (policy_rows(world)["p"][0], data(world.robot)) == ("active", {"m": {"a": "2"}})
+
+
+@BOTH
+def test_C1_7_an_edit_of_their_projection_holds_the_copies_until_it_is_undone(origin: str) -> None:
+    parts = {"group": GROUP, "resource": "parts"}
+    other = {"resource": "others", "kind": "Other"}
+    with scene(goals={"source": "cloud"}) as world:
+        serve_policies(world.robot)
+        for plane in world.planes.values():
+            for plural in ("parts", "others"):
+                plane.apply(crd(GROUP, plural=plural, source=None))
+        apply_policy(world.robot, related=[entry(origin, resource=parts)])
+        here, there = ends(world, origin)
+        names = {f"p{number}" for number in range(10)}
+        for name in names:
+            here.create(name, kind="parts", spec={"x": 1})
+        world.begin("g", spec={"maps": sorted(names)})
+        edit_policy(world, related=[entry(origin, resource=parts, projection=other)])
+        restart(world, kill=True)
+        assert (set(there.objects("parts")), holds(world)) == (names, [("SelectionChanged", 10)])
+        edit_policy(world, related=[entry(origin, resource=parts)])
+        here.set("p0", kind="parts", spec={"x": 2})
+        world.settle()
+        assert (there.objects("parts")["p0"]["spec"], set(there.objects("parts"))) == ({"x": 2}, names)
+        assert (holds(world), there.objects("others")) == ([], {})
