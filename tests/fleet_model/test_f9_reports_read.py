@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 
 from crsyncer.core.reports.text import rfc3339
+from tests.fleet_model.asking import Asked
 from tests.fleet_model.fleet_agents import SYNC_STATES
 from tests.fleet_model.judged_objects import marks
 from tests.fleet_model.rolling import Rolling, rolling
+from tests.model.answers import FORBIDDEN
+from tests.model.plane import GROUP
 
 PLAIN: dict[str, Any] = {"begin": False, "ready_when": "true"}
 
@@ -130,3 +133,31 @@ def test_F9_a_new_leader_writes_nothing_where_all_have_reported():
         fleet.world.start("b")
         fleet.settle()
         assert [str(each) for each in fleet.world.written(began)] == []
+
+
+def test_F1_1_reports_that_a_new_leader_may_not_list_stop_rollouts_alone_and_need_a_human():
+    with rolling(3, silent=1) as fleet:
+        world = fleet.world
+        world.source("lift", labels={"use": "yes"})
+        world.edit("p", resources=[{"group": GROUP, "resource": "goals", "names": ["dock"]}])
+        world.place("q", resources=[{"group": GROUP, "resource": "goals", "names": ["lift"]}])
+        fleet.settle()
+        world.kill()
+        failing = world.inject(FORBIDDEN, verb="list", part="/robotsyncstates", times=1e6)
+        world.start()
+        world.cloud.set("lift", spec={"x": 2})
+        fleet.change(3)
+        world.pass_time(120)
+        assert {place: spec["x"] for place, spec in world.specs().items() if place.endswith("lift")} == {
+            f"robot-{robot}/lift": 2 for robot in ("o1", "o2", "o3", "s1")
+        }
+        assert fleet.with_content(3) == set()
+        assert world.condition("RolledOut") == ("False", "NoReports")
+        found = Asked(world).status()["reasons"]
+        assert [each["code"] for each in found] == ["NotWritten", "NoReports"]
+        assert "list of RobotSyncStates" in found[0]["message"]
+        failing.times = 0
+        world.pass_time(120)
+        fleet.settle()
+        assert fleet.with_content(3) == {"o1", "o2", "o3", "s1"}
+        assert Asked(world).status()["reasons"] == []

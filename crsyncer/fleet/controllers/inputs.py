@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS
 from crsyncer.fleet.domain.transport.keys import ROOT, at, on_shard
 from crsyncer.fleet.domain.transport.transports import watch
-from crsyncer.fleet.domain.values import PlacedKind, Verdict
+from crsyncer.fleet.domain.values import GROUP, PlacedKind, Verdict
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.list_objects import objects
@@ -262,10 +263,14 @@ class Inputs:
 
         def phase_changed() -> None:
             nonlocal told
-            seen = informer.listwatch
+            seen, what = informer.listwatch, on_shard(at(self.shard, name))
+            if seen.phase is Phase.FORBIDDEN and collection.resource.endswith(GROUP):
+                self.state.refused[f"list of {what}"] = math.inf
+            else:
+                self.state.refused.pop(f"list of {what}", None)
             if seen.phase in _REFUSED and seen.message != told:
                 told = seen.message
-                log.warning("%s cannot be listed: %s", on_shard(at(self.shard, name)), told)
+                log.warning("%s cannot be listed: %s", what, told)
 
         informer = ObjectInformer(
             self.connection,

@@ -33,7 +33,7 @@ _PACE_SECONDS = 5.0
 _SOON_SECONDS = 0.1
 """Changes are gathered for so long."""
 _PATIENCE_SECONDS = 30.0
-"""A kind that is not listed by then is told in the status."""
+"""What is not listed by then, a kind or the reports, is told in the status, and what does not need it goes on."""
 
 
 @dataclass(slots=True)
@@ -198,12 +198,12 @@ class Placements:
 
     async def write(self, job: Job[Work]) -> None:
         """Write what is due of one placement; "": of those that are gone."""
-        fleet = self._state.fleet
-        if not fleet.listed.issuperset(Input) or not self._replicas.is_idle() or not self.reports.are_known():
+        is_silent = not self.reports.are_known() and self._state.now < self._began + _PATIENCE_SECONDS
+        if not self._state.fleet.listed.issuperset(Input) or not self._replicas.is_idle() or is_silent:
             self._dispatcher.later(job, _SOON_SECONDS)
             return
         try:
-            placement = fleet.index.placements.get(str(job.key))
+            placement = self._state.fleet.index.placements.get(str(job.key))
             if placement is not None:
                 await self._write(placement)
             else:
