@@ -49,6 +49,14 @@ def put_files(door: FrontDoor) -> bool:
     return changed
 
 
+def last_files(directory: Path) -> dict[str, str]:
+    """The door's files as they are, by name; those that cannot be read are left out."""
+    with suppress(OSError):
+        found = {each.name: read_text(each) for each in directory.iterdir()}
+        return {name: text for name, text in found.items() if text is not None}
+    return {}
+
+
 def written_at(directory: Path) -> float:
     """When a file that HAProxy reads only at its start was written last: Unix time; 0: there is none."""
     names = (path for path in directory.iterdir() if is_ours(path.name) or path.name in (CONFIGURATION, CERTIFICATE))

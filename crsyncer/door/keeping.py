@@ -12,11 +12,11 @@ from crsyncer.adapters.config import DoorSettings
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.core.model import Json
 from crsyncer.door.domain.door_values import FrontDoor
-from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
+from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION, keys_in, leads_to
 from crsyncer.door.domain.robots_map import map_text
 from crsyncer.door.domain.signing_keys import merged_keys
 from crsyncer.door.domain.upkeep_plan import KeyTimer, has_moved
-from crsyncer.door.door_files import is_new, put_files, read_text, try_configuration, written_at
+from crsyncer.door.door_files import is_new, last_files, put_files, read_text, try_configuration, written_at
 from crsyncer.door.gather_door import expires_at, front_door, jwks, read_certificate, shards_of
 from crsyncer.door.haproxy_program import check_configuration
 from crsyncer.door.master_socket import MasterSocket
@@ -111,7 +111,10 @@ class Keeping:
             self.timer.again()
 
     async def _gather(self) -> FrontDoor:
-        """What the configuration is made of now: of a shard that is silent, and a bad certificate, the last good."""
+        """What the configuration is made of now: of a shard that is silent, and a bad certificate, the last good.
+
+        Where a shard was silent from the start nobody knows which keys are its own: all that are in use stay.
+        """
         names = list(self.clusters)
         found = await asyncio.gather(*(jwks(name, self.clusters[name]) for name in names), return_exceptions=True)
         self.silent = {}
@@ -122,12 +125,14 @@ class Keeping:
                 raise answer
             else:
                 self._answers[name] = answer
+        files = last_files(self.settings.directory)
         for name, error in self.silent.items():
-            if name not in self._answers:
+            if name not in self._answers and not leads_to(files.get(CONFIGURATION, ""), name):
                 raise error
             log.warning("%s: its last keys stay", error)
         certificate = self._certificate()
-        keys = merged_keys({name: self._answers[name] for name in names})
+        known = {name: self._answers[name] for name in names if name in self._answers}
+        keys = merged_keys(known, in_use={} if len(known) == len(names) else keys_in(files))
         return front_door(self.settings, shards_of(self.clusters), certificate=certificate, keys=keys)
 
     def _certificate(self) -> str:

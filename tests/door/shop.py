@@ -30,8 +30,8 @@ class Shop:
         """What the shard answers at a path, whole; elsewhere a watch that never ends."""
         self.directory = home / "door"
         self.directory.mkdir()
-        issuer = make_certificates(home)
-        self.pair = issuer.issue("door")
+        self.issuer = make_certificates(home)
+        self.pair = self.issuer.issue("door")
         self.ca = home / "ca.crt"
         self.key = new_key(home / "key")
         self.shard_port, self.port, self.metrics_port = free_ports(3)

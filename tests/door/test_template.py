@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
-from crsyncer.door.domain.haproxy_template import haproxy_files
+from crsyncer.door.domain.haproxy_template import haproxy_files, keys_in
 from crsyncer.door.domain.robots_map import changes, map_text, read_map, routes, shard_label, unroutable
 from crsyncer.door.domain.signing_keys import keys_of, merged_keys
 from crsyncer.door.door_files import MAP, put_files, put_map, try_configuration
@@ -151,6 +151,14 @@ def test_G2_1_the_keys_of_all_shards_are_one_set_and_one_name_is_one_key(keys: l
 
 def robot(name: str, **labels: str) -> dict:
     return {"metadata": {"name": name, "labels": labels or None}}
+
+
+def test_G2_1_keys_in_use_are_kept_beside_those_of_the_shards_that_answer(keys: list[dict]):
+    answers = [{"keys": [key | {"kid": kid}]} for key, kid in zip(keys, ("b", "a"), strict=False)]
+    (first,), (second,) = map(keys_of, answers[:2])
+    in_use = keys_in({"key-old.pub": "PEM", "key-.pub": "none", "shard-b.pem": "CA", "haproxy.cfg": ""})
+    assert list(in_use) == ["old"]
+    assert merged_keys({"root": answers[0]}, in_use={second.kid: second}) == (second, first)
 
 
 def test_G4_1_the_map_is_sorted_and_lacks_unknown_shards_and_bad_names():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from crsyncer.door.domain.door_values import FrontDoor, Shard
+from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
 
 CONFIGURATION = "haproxy.cfg"
 CERTIFICATE = "certificate.pem"
@@ -37,6 +37,17 @@ def haproxy_files(door: FrontDoor) -> dict[str, str]:
     keys = {_key_file(each.kid): each.pem for each in door.keys}
     answers = {f"{status}.http": _answer(status) for status in _ANSWERS}
     return {**answers, **keys, **authorities, CERTIFICATE: door.certificate, CONFIGURATION: _configuration(door)}
+
+
+def keys_in(files: Mapping[str, str]) -> dict[str, SigningKey]:
+    """The keys in the directory's files, by their names."""
+    found = {name: re.fullmatch(r"key-(.+)\.pub", name) for name in files}
+    return {kid[1]: SigningKey(kid[1], files[name]) for name, kid in found.items() if kid is not None}
+
+
+def leads_to(configuration: str, shard: str) -> bool:
+    """Whether a configuration has a shard."""
+    return f"\nbackend shard-{shard}\n" in configuration
 
 
 def is_ours(name: str) -> bool:

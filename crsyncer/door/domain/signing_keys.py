@@ -7,6 +7,7 @@ import base64
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from crsyncer.core.model import Json
@@ -22,10 +23,13 @@ _LEAST_BITS = 1024
 """OpenSSL, with Debian's settings, refuses certificates below; a JWKS with less is broken."""
 
 
-def merged_keys(found: Mapping[str, Json]) -> tuple[SigningKey, ...]:
+def merged_keys(
+    found: Mapping[str, Json], *, in_use: Mapping[str, SigningKey] = MappingProxyType({})
+) -> tuple[SigningKey, ...]:
     """The keys of all shards, whose answers are by the shards' names. Raises SyncError, which names the shard.
 
-    A key that is no RSA key for signatures is left out, for the door verifies RS256 alone.
+    A key that is no RSA key for signatures is left out, for the door verifies RS256 alone. `in_use` are kept, by their
+    names, for shards that give no answer.
     """
     keys: dict[str, SigningKey] = {}
     owners: dict[str, str] = {}
@@ -43,6 +47,7 @@ def merged_keys(found: Mapping[str, Json]) -> tuple[SigningKey, ...]:
                     hint="a key's name is its digest, so one of them is not an API server",
                 )
             owners.setdefault(key.kid, shard)
+    keys = {**in_use, **keys}
     return tuple(keys[kid] for kid in sorted(keys))
 
 
