@@ -208,9 +208,8 @@ class SqliteStore:
         return self._meta.get(name)
 
     def put_meta(self, name: str, value: Any) -> None:
-        text = codec.dump(value)
+        text, place = codec.dump(value), (META, "", "", name)
         self._meta[name] = json.loads(text)
-        place = (META, "", "", name)
         self._put({place: codec.seal(text, place)})
 
     async def durable(self) -> bool:

@@ -276,9 +276,8 @@ class Kind:
         if policy.upstream is Side.CLOUD:
             ours, known = policy.filtered, key in self.cache.views[side]
         else:
-            stamp = stamp_of(raw)
             # Only an agent of this name signs a copy with it, a new copy included.
-            ours = known = stamp is not None and stamp.robot == policy.robot
+            ours = known = (stamp := stamp_of(raw)) is not None and stamp.robot == policy.robot
         if not ours:
             return
         known, since = live and known, context.connections[side].first_connected_at
@@ -330,10 +329,8 @@ class Kind:
                 yield key
 
     def _check_copies(self) -> None:
-        """Have the copies listed where that the watch has resumed is not enough.
-
-        Statuses from the store are sent once every copy has been seen: the store may be an older one. A copy whose
-        create was not answered is absent once a list does not show it.
+        """List the copies where a resumed watch is not enough: the store may be an older one and has statuses to send,
+        or a create was not answered.
         """
         downstream = self.policy.downstream
         is_list_needed = self.cache.unanswered or self.reconciler.outbox.has_unchecked

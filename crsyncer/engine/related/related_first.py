@@ -83,7 +83,7 @@ class RelatedFirst:
             id_, key = source
             copy = self._cache.views[self._policy.downstream].get(key)
             if copy is not None and not copy.terminating:
-                self.refers(self._entries[id_], key)
+                self._released.pop(source)
                 self._since.pop(key, None)
                 self._wanted(self._entries[id_].resource).refer(source, references)
 
