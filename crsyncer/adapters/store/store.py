@@ -214,10 +214,9 @@ class SqliteStore:
 
     async def durable(self) -> bool:
         with self._guard:
-            if self._closed or self.trouble is not None or not (self._buffer or self._flying):
-                return self.trouble is None
-        waiter = asyncio.wrap_future(self._submit(self._commit))
-        while not waiter.done() and self.trouble is None:
+            idle = self._closed or self.trouble is not None or not (self._buffer or self._flying)
+        waiter = None if idle else asyncio.wrap_future(self._submit(self._commit))
+        while waiter is not None and not waiter.done() and self.trouble is None:
             await asyncio.wait([waiter], timeout=1.0)
         return self.trouble is None
 
