@@ -6,6 +6,7 @@ from crsyncer.core.kinds import merge_settings
 from crsyncer.core.pair import decide, project
 from crsyncer.core.related import relate
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.caching.copies import Copies
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.pairs.writer import Writer
 from crsyncer.runtime.connection import Connection
@@ -46,6 +47,15 @@ MUTANTS = (
     Mutant("the digests of Secrets have no key", project._content_digest,
            ", policy.digest_key)", ")",
            noticed_by="C5_6_a_lost_key_costs_one_write_per_copy"),
+    Mutant("a copy does not say that it is of a Secret", project._content_digest,
+           "OF_SECRET + found if policy.sensitive else found", "found",
+           noticed_by="C5_6_C1_7_no_value_is_told_of_copies_that_are_held_after_their_kind_is_no_secret_any_more"),
+    Mutant("what is in the copy of a Secret is read once its kind is none any more", Cache.saw,
+           "without_values(stamped or raw, self.policy, side)", "stamped or raw",
+           noticed_by="C5_6_C1_7_no_value_is_told_of_copies_that_are_held_after_their_kind_is_no_secret_any_more"),
+    Mutant("a copy of a Secret is forgotten to be one when somebody removes its annotations", Copies.with_known_stamp,
+           "is_unread or (", "False or (",
+           noticed_by="C5_6_C1_7_nor_where_somebody_has_removed_what_says_that_they_are_of_secrets"),
     Mutant("a Secret of the robot's own is overwritten", decide.is_not_adopted,
            "or (policy.sensitive and", "or (False and",
            noticed_by="C2_5_a_secret_of_the_robots_own_is_adopted_only_if_it_is_equal"),

@@ -16,7 +16,7 @@ from crsyncer.core.kinds.naming import NoOriginal, original_of
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.actions import duplicate
-from crsyncer.core.pair.project import objection
+from crsyncer.core.pair.project import objection, without_values
 from crsyncer.engine.kinds.negotiation import Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.ports import Send
@@ -118,6 +118,7 @@ class _Pairs:
         if side is self.policy.upstream and self._originals is not None and not self._originals.wants(raw):
             return
         raw["metadata"].pop("managedFields", None)
+        raw = without_values(raw, self.policy, side)
         key = self._key_of(side, raw, listed=False)
         if key is NoOriginal.UNDECIDED:
             self._undecided.append(raw)

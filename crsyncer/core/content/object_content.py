@@ -19,6 +19,8 @@ LAST_DESIRED = OURS + "last-applied"
 """The synced fields that upstream's object called for when the copy was written last, with keepLocal only (C3.3)."""
 TOO_LARGE = "large"
 """In `APPLIED`: these fields are too large to be kept."""
+OF_SECRET = "secret:"  # noqa: S105 - no password
+"""In `APPLIED`, how the digest of sensitive content begins: copies keep it when their kind is no Secret any more."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _STAYING = (OURS, SYNCER, "kcp.io/")
 _KCPS = ".kcp.io/"

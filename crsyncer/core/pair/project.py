@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core.content.annotations import COPY_OF, PROPAGATION, ROBOT_LABEL, SHARED
+from crsyncer.core.content.annotations import COPY_OF, OURS, PROPAGATION, ROBOT_LABEL, SHARED
 from crsyncer.core.content.object_content import (
     APPLIED,
     LAST_DESIRED,
     NAMESPACE,
+    OF_SECRET,
     PROPAGATIONS,
     TOO_LARGE,
     Known,
@@ -219,7 +220,23 @@ def _content_digest(raw: Json, stamp: Stamp | None, policy: KindPolicy) -> str:
     if stamp is not None:
         own_labels = {k: own_labels[k] for k in stamp.labels if k in own_labels}
         own_annotations = {k: own_annotations[k] for k in stamp.annotations if k in own_annotations}
-    return digest([content_of(raw), own_labels, own_annotations], policy.digest_key)
+    found = digest([content_of(raw), own_labels, own_annotations], policy.digest_key)
+    return OF_SECRET + found if policy.sensitive else found
+
+
+def without_values(raw: Json, policy: KindPolicy, side: Side) -> Json:
+    """A copy without its content and status where it was made of a Secret and its kind is none any more (C5.6, C1.7).
+
+    It stays until it is deleted, and nothing but metadata is asked of it until then.
+    """
+    if side is policy.upstream or policy.sensitive:
+        return raw
+    metadata, own = raw["metadata"], raw["metadata"].get("annotations") or {}
+    if OF_SECRET not in own.get(APPLIED, ""):  # no label or annotation that is named there has a colon
+        return raw
+    annotations = {name: text for name, text in own.items() if name.startswith(OURS) and name != LAST_DESIRED}
+    named = {name: raw[name] for name in ("apiVersion", "kind") if name in raw}
+    return named | {"metadata": metadata | {"annotations": annotations}}
 
 
 def status_value(raw: Json, policy: KindPolicy) -> Any:

@@ -24,7 +24,7 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
-from crsyncer.core.pair.project import bears_mark, is_shared, view_of
+from crsyncer.core.pair.project import bears_mark, is_shared, view_of, without_values
 from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import newer
@@ -204,9 +204,9 @@ class Cache:
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
         stamped = None if self._copies is None else self._copies.with_known_stamp(side, key, raw)
-        view = view_of(stamped or raw, self.policy, side, key=key, views=self.views)
-        if stamped is not None:
-            raw, view = stamped, replace(view, unmarked=True)
+        raw = without_values(stamped or raw, self.policy, side)
+        view = view_of(raw, self.policy, side, key=key, views=self.views)
+        view = view if stamped is None else replace(view, unmarked=True)
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False

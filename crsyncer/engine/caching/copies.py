@@ -3,14 +3,18 @@
 Made only for kinds with a SyncPolicy, and where copies of such a kind are left.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from crsyncer.core.content.object_content import APPLIED, UPSTREAM_UID, has_sound_texts, key_of
+from crsyncer.core.content.object_content import APPLIED, OF_SECRET, UPSTREAM_UID, has_sound_texts, key_of, stamp_of
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.naming import NoOriginal, original_of
 from crsyncer.core.model import Cursor, Json, Key, Side, View
 from crsyncer.ports import MetaStore
+
+_UNREADABLE_SECRET = json.dumps({"digest": OF_SECRET, "labels": [], "annotations": []})
+"""What stands in `APPLIED` for what somebody removed there: that the copy is of a Secret is known still (C5.6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +131,14 @@ class Copies:
         annotations = raw["metadata"].get("annotations") or {}
         uid, found = known.stamp.upstream_uid, annotations.get(UPSTREAM_UID)
         is_another = found != uid and (upstream is None or found != upstream.uid)
-        is_bare = not known.stamp.bare and APPLIED not in annotations
+        is_of_secret = known.stamp.digest.startswith(OF_SECRET) and not self._policy.sensitive
+        stamp = stamp_of(raw) if is_of_secret else None
+        is_unread = is_of_secret and (stamp is None or not stamp.digest)
+        is_bare = is_unread or (not known.stamp.bare and APPLIED not in annotations)
         if not (is_another or is_bare) or (not found and side is Side.CLOUD):
             return None
         whose = {UPSTREAM_UID: uid} if is_another else {}
-        written = {APPLIED: ""} if is_bare else {}
+        written = {APPLIED: _UNREADABLE_SECRET if is_of_secret else ""} if is_bare else {}
         return raw | {"metadata": raw["metadata"] | {"annotations": annotations | whose | written}}
 
     def key_of(self, raw: Json) -> Key | None:
