@@ -1,6 +1,6 @@
 """Deliberate defects in what C5.6 promises of Secrets; noticed by tests named after the rule."""
 
-from crsyncer.console.compare import differences
+from crsyncer.console.compare import cluster_diff, differences
 from crsyncer.console.explained import explanation
 from crsyncer.core.kinds import merge_settings
 from crsyncer.core.pair import decide, project
@@ -53,8 +53,11 @@ MUTANTS = (
     Mutant("what is in the copy of a Secret is read once its kind is none any more", Cache.saw,
            "without_values(stamped or raw, self.policy, side)", "stamped or raw",
            noticed_by="C5_6_C1_7_no_value_is_told_of_copies_that_are_held_after_their_kind_is_no_secret_any_more"),
+    Mutant("diff shows what is in the copy of a Secret once its kind is none any more", cluster_diff._Pairs.take,
+           "without_values(raw, self.policy, side)", "raw",
+           noticed_by="C5_6_C1_7_no_value_is_told_of_copies_that_are_held_after_their_kind_is_no_secret_any_more"),
     Mutant("a copy of a Secret is forgotten to be one when somebody removes its annotations", Copies.with_known_stamp,
-           "is_unread or (", "False or (",
+           "_UNREADABLE_SECRET if is_of_secret else", "",
            noticed_by="C5_6_C1_7_nor_where_somebody_has_removed_what_says_that_they_are_of_secrets"),
     Mutant("a Secret of the robot's own is overwritten", decide.is_not_adopted,
            "or (policy.sensitive and", "or (False and",

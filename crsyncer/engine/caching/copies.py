@@ -131,10 +131,10 @@ class Copies:
         annotations = raw["metadata"].get("annotations") or {}
         uid, found = known.stamp.upstream_uid, annotations.get(UPSTREAM_UID)
         is_another = found != uid and (upstream is None or found != upstream.uid)
-        is_of_secret = known.stamp.digest.startswith(OF_SECRET) and not self._policy.sensitive
-        stamp = stamp_of(raw) if is_of_secret else None
-        is_unread = is_of_secret and (stamp is None or not stamp.digest)
-        is_bare = is_unread or (not known.stamp.bare and APPLIED not in annotations)
+        is_bare = not known.stamp.bare and APPLIED not in annotations
+        if is_of_secret := known.stamp.digest.startswith(OF_SECRET) and not self._policy.sensitive:
+            stamp = stamp_of(raw)
+            is_bare = stamp is None or not stamp.digest
         if not (is_another or is_bare) or (not found and side is Side.CLOUD):
             return None
         whose = {UPSTREAM_UID: uid} if is_another else {}
