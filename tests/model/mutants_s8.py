@@ -6,6 +6,7 @@ from crsyncer.core.watching import identity, restore_detection
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.kinds import reselection
 from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.pairs import generations
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.known_history import KnownHistory
@@ -101,8 +102,14 @@ MUTANTS = (
            "self.reconciler.to_audit |= set(self.cache.views[self.policy.downstream])", "pass",
            noticed_by="S8_3_a_restored_cloud_gets_lost_statuses_again_within_90_s_and_costs_no_copy"),
     Mutant("a copy that went back in time took its status away", Cache.saw,
-           "(known.uid != view.uid or newer(former, view.resource_version))", "known.uid != view.uid",
+           "self._another_copy(key, older=view.stamp)", "pass",
            noticed_by="S8_3_a_restored_cloud_gets_the_robots_own_objects_again"),
+    Mutant("what a copy lost when it went back in time still counts as written", generations.of_another_copy,
+           "replace(record, applied=older.digest)", "record",
+           noticed_by="S7_1_S8_4_content_that_the_robots_cluster_lost_is_applied_again_without_the_cloud"),
+    Mutant("versions alone tell that a copy went back in time", generations.went_back,
+           "copy.generation < known.generation", "False",
+           noticed_by="S7_1_S8_4_content_that_the_robots_cluster_lost_is_applied_again_without_the_cloud"),
     Mutant("a hold that holds nothing stays", Kind._end_restore,
            "self._hold_driver.release(HoldReason.RESTORED, ())", "pass",
            noticed_by="S8_3_a_restore_that_cost_no_copy_leaves_no_hold_behind"),

@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.scene import changes, copy, full_lists, original, scene, synced
+from tests.model.scene import changes, copy, full_lists, original, restart, scene, synced
 from tests.model.world import World
 
 HOUR = 3600.0
@@ -190,16 +190,72 @@ def test_S5_5a_a_few_deletions_are_not_listed_for_though_one_is_done_while_the_k
             assert world.status()["kinds"][0]["relists"] == listed, wait
 
 
-def test_S5_4_a_copy_that_went_back_with_its_cluster_is_said_to_wait_for_a_list_of_the_cloud() -> None:
+def test_S5_4_a_copy_that_is_newer_than_the_store_is_said_to_wait_for_a_list_of_the_cloud() -> None:
     with scene() as world:
         world.begin("a")
-        backup = world.robot.snapshot()
+        with world.down():
+            older = world.disk.copied()
         world.edit("a", spec={"x": 2})
-        world.cut("cloud", seconds=3)
-        world.robot.restore(backup)
+        with world.down(kill=True):
+            world.put_back(older)
+            world.cut("cloud")
         world.pass_time(60)
+        assert copy(world)["spec"] == {"x": 2}
         steps = world.order("explain", resource="goals", name="a")["steps"]
         assert [step["rule"] for step in steps if "which of the two is newer" in step["text"]] == ["S5.4"]
         assert "S3.5" not in [step["rule"] for step in steps]
         world.heal("cloud")
         assert copy(world)["spec"] == {"x": 2}
+
+
+@pytest.mark.parametrize("reported", [False, True], ids=["", "reported"])
+@pytest.mark.parametrize("overtaken_by", [-1, 40], ids=["behind", "passed"])
+@pytest.mark.parametrize("running", [False, True], ids=["booted", "running"])
+def test_S7_1_S8_4_content_that_the_robots_cluster_lost_is_applied_again_without_the_cloud(
+    running: bool, overtaken_by: int, reported: bool
+) -> None:
+    """Nor does it matter that a controller has written to the copy since: its generation tells."""
+    for seed in range(4):
+        with scene(seed) as world:
+            world.begin("a", "b")
+            backup = world.robot.snapshot()
+            world.edit("a", spec={"x": 2})
+            world.edit("a", spec={"x": 3})
+            world.cut("cloud", seconds=5)
+            if running:
+                world.cut("robot", seconds=5)
+            with world.down(not running, kill=True):
+                world.robot.restore(backup, overtaken_by=overtaken_by)
+                world.boots += not running
+                if reported:
+                    world.robot.set_status("a", {"phase": "BOOTED"})
+            world.mend("robot")
+            world.pass_time(60)
+            assert copy(world)["spec"] == {"x": 3}
+            restart(world, kill=True, seconds=20)
+            assert copy(world)["spec"] == {"x": 3}
+            world.heal("cloud")
+            assert (copy(world)["spec"], original(world).get("status")) == (
+                {"x": 3},
+                {"phase": "BOOTED"} if reported else None,
+            )
+
+
+def test_S7_1_S8_4_labels_that_the_robots_cluster_lost_are_applied_again_without_the_cloud() -> None:
+    """They have no generation: the version tells, also to an agent that is killed before it has listed the copy."""
+    for steps in range(0, 60, 3):
+        with scene(steps) as world:
+            world.begin("a")
+            backup = world.robot.snapshot()
+            world.cloud.label("a", level="2")
+            world.settle()
+            world.cut("cloud", seconds=5)
+            with world.down(kill=True):
+                world.robot.restore(backup, overtaken_by=40)
+                world.boots += 1
+            world.crash_after(steps)
+            world.pass_time(5)
+            world.crash()
+            world.start()
+            world.pass_time(60)
+            assert copy(world)["metadata"]["labels"] == {"level": "2"}, steps

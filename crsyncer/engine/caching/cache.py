@@ -21,6 +21,7 @@ from crsyncer.core.model import (
     Pending,
     Record,
     Side,
+    Stamp,
     Tombstone,
     View,
 )
@@ -30,7 +31,7 @@ from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import newer
 from crsyncer.engine.caching.copies import Copies
 from crsyncer.engine.caching.related_ports import Originals
-from crsyncer.engine.pairs.generations import with_generation
+from crsyncer.engine.pairs.generations import of_another_copy, went_back, with_generation
 
 Row = TypeVar("Row", FinalizerRow, Pending, Record, Tombstone)
 
@@ -227,7 +228,9 @@ class Cache:
             self._upstream_seen(key, view)
         else:
             former = self._former.pop(key, "")
-            if known is not None and (known.uid != view.uid or newer(former, view.resource_version)):
+            if known is not None and went_back(view, known, former=former):
+                self._another_copy(key, older=view.stamp)
+            elif known is not None and known.uid != view.uid:
                 self._another_copy(key)
             elif known is not None and known.stamp is not None and view.stamp is None:
                 self.remember(key, self.record_of(key, known.stamp.upstream_uid))  # its status is still of that (S4.1)
@@ -265,15 +268,11 @@ class Cache:
         if record.upstream_uid == view.uid or (view.propagation and not record.upstream_uid):
             self.remember(key, replace(record, upstream_uid=view.uid, propagation=view.propagation))
 
-    def _another_copy(self, key: Key) -> None:
-        """The copy was deleted or replaced: that the new copy has no status does not mean that one was removed (S4.3).
-
-        Its generations start anew as well (S4.7); a status of the old copy that still waits needs the old ones.
-        """
+    def _another_copy(self, key: Key, *, older: Stamp | None = None) -> None:
+        """The copy was deleted, replaced or went back in time: its stamp is `older` then."""
         record = self.records.get(key)
         if record is not None:
-            kept = record.generations if key in self.pending else ()
-            self.remember(key, replace(record, had_status=False, generations=kept))
+            self.remember(key, of_another_copy(record, older=older, is_pending=key in self.pending))
 
     def add_tombstone(self, key: Key, tombstone: Tombstone | None) -> None:
         """Record upstream's deletion; None: it has been carried out."""
