@@ -47,6 +47,7 @@ def test_S6_2_what_is_no_fingerprint_is_none():
     [
         (lambda now: now, False),
         (lambda now: replace(now, status="part"), False),
+        (lambda now: replace(now, status=RELATED), True),
         (lambda now: replace(now, names_copies=True), False),
         (lambda now: replace(now, robot=""), True),
         (lambda now: replace(now, selector="tier=edge"), True),

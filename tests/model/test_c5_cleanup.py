@@ -5,9 +5,10 @@ import pytest
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
+from tests.model.plane import GROUP
 from tests.model.policies import apply_policy, delete_policy, edit_policy, put_policy
-from tests.model.related import BOTH, EDGE, MAPS, ends, entry, refer, related
-from tests.model.scene import holds, refuse_lists, restart
+from tests.model.related import BOTH, EDGE, MAPS, ends, entry, part_entry, parts, refer, related
+from tests.model.scene import SOURCES, holds, refuse_lists, release, restart, roles
 
 
 @BOTH
@@ -176,3 +177,31 @@ def test_C1_3_C5_4_copies_stay_when_their_kind_gets_a_policy_of_its_own_however_
         put_map(world.cloud, "a", x="2")
         world.settle()
         assert (data(world.robot)["a"], holds(world)) == ({"x": "2"}, [])
+
+
+@pytest.mark.parametrize("entry_first", [False, True])
+@pytest.mark.parametrize("source", SOURCES)
+def test_C1_3_C5_4_copies_stay_when_their_kind_is_related_instead_of_having_a_policy(
+    source: str, entry_first: bool
+) -> None:
+    with parts(source, start=False) as world:
+        up, down = roles(world, source)
+        delete_policy(world.robot)
+        put_policy(world.robot, "own", {"resource": {"group": GROUP, "resource": "parts"}, "specSource": source})
+        for name in "abc":
+            up.create(name, kind="parts", spec={"x": 1})
+        world.begin("g", spec={"maps": ["a"]})
+        for entry_is_there in (entry_first, not entry_first):
+            if entry_is_there:
+                apply_policy(world.robot, related=[part_entry(source)])
+            else:
+                delete_policy(world.robot, "own")
+            world.settle()
+        for kill in (False, True):
+            restart(world, kill=kill)
+            assert (set(down.objects("parts")), holds(world)) == ({"a", "b", "c"}, [("SelectionChanged", 2)])
+        up.set("a", kind="parts", spec={"x": 2})
+        release(world)
+        world.settle()
+        assert (down.objects("parts")["a"]["spec"], set(down.objects("parts"))) == ({"x": 2}, {"a"})
+        assert set(up.objects("parts")) == {"a", "b", "c"}

@@ -88,8 +88,8 @@ class Fingerprint:
 
     def leaves_copies_behind(self, other: "Fingerprint") -> bool:
         """Whether copies that were made under the other one may have no selected original any more (C1.7)."""
-        same = (self.robot, self.selector) == (other.robot, other.selector) and self.is_in_the_same_places(other)
-        return self.knows_the_copies(other) and not same
+        same = (self.robot, self.selector, self.is_of_related) == (other.robot, other.selector, other.is_of_related)
+        return self.knows_the_copies(other) and not (same and self.is_in_the_same_places(other))
 
     def knows_the_copies(self, other: "Fingerprint") -> bool:
         """Whether copies that were made under the other one are ours: not of another direction, or robot."""

@@ -39,9 +39,8 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
         if not all(map(wanted.is_in_the_same_places, formers)):
             _forget_missing_kind(policy, context)
         leaves = any(map(wanted.leaves_copies_behind, formers)) or _has_left_behind(policy, loaded)
-        of_related = [each.is_of_related for each in formers]
-        if leaves and (not policy.related or all(of_related)):
-            hold_id = context.holds.issue() if any(of_related) else ""
+        if leaves:
+            hold_id = context.holds.issue() if any(each.is_of_related for each in (wanted, *formers)) else ""
             former = None if place is None else place_in_store(place)
             _leave_behind(policy, loaded, context, former=former, hold_id=hold_id)
         loaded = await _kept(policy, loaded, formers, context)
@@ -69,8 +68,8 @@ def _leave_behind(
 ) -> None:
     """Hold every deletion until it is known how many copies the edit leaves behind, if there may be any.
 
-    With an id they are held for a human, however few: copies of related objects stay when their entry cannot be
-    followed any more, or is gone (C1.3, C5.4).
+    With an id they are held for a human, however few: copies stay when their policy or entry cannot be followed any
+    more, or is gone, and their kind is related before or after the edit (C1.3, C5.4).
     """
     store, name, side = context.store, kind_wide_name(policy.resource), policy.downstream
     places, place = FormerPlaces(policy.resource, store), policy.endpoint(side)
