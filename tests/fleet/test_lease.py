@@ -85,9 +85,9 @@ def test_F1_2_a_lease_is_taken_over_kept_and_given_back_in_the_version_that_was_
 def test_F1_1_a_renewal_says_what_the_leader_cannot_list_and_leaves_other_annotations() -> None:
     lease = _lease(holderIdentity="a", renewTime="t1")
     lease["metadata"]["annotations"] = {"team": "night"}
-    waiting = leases.renew("fleet", lease, unix=_UNIX, told={UNLISTED: "FieldStrips"}).body
+    waiting = leases.renew("fleet", lease, unix=_UNIX, annotations={UNLISTED: "FieldStrips"}).body
     assert waiting["metadata"]["annotations"] == {"team": "night", UNLISTED: "FieldStrips"}
-    both = leases.renew("fleet", waiting, unix=_UNIX, told={UNLISTED: "", leases.REFUSED: "patch x"}).body
+    both = leases.renew("fleet", waiting, unix=_UNIX, annotations={UNLISTED: "", leases.REFUSED: "patch x"}).body
     assert both["metadata"]["annotations"] == {"team": "night", leases.REFUSED: "patch x"}
     assert leases.renew("fleet", both, unix=_UNIX).body["metadata"] == lease["metadata"]
 

@@ -199,3 +199,19 @@ def test_S10_a_removal_that_the_server_refuses_needs_a_human_until_it_is_done(po
         world.pass_time(70)
         assert world.replicas() == world.cloud.objects(PLACEMENTS) == {}
         assert Asked(world).status()["reasons"] == []
+
+
+@pytest.mark.parametrize("refusal", [FORBIDDEN, INVALID])
+def test_S10_a_removal_that_is_refused_needs_a_human_also_when_others_of_the_kind_are_carried_out(
+    refusal: Reply,
+) -> None:
+    with fleet(robots=3) as world:
+        failing = world.inject(refusal, verb="delete", part="/robot-r1/", times=1e6)
+        world.unplace("p")
+        world.pass_time(100)
+        assert list(world.specs()) == ["robot-r1/dock"]
+        assert [each["code"] for each in Asked(world).status()["reasons"]] == ["NotWritten"]
+        failing.times = 0
+        world.cloud.delete("dock", namespace="robot-r1")
+        world.pass_time(70)
+        assert Asked(world).status()["reasons"] == []

@@ -54,7 +54,7 @@ class FleetController:
         self.connection = self._connect(ROOT, cluster)
         self.shards = {name: self._connect(name, each) for name, each in shards.items()}
         self.leader = Leader(
-            self.connection, namespace=settings.namespace, identity=identity, told=self._told, clock=clock
+            self.connection, namespace=settings.namespace, identity=identity, annotations=self._annotations, clock=clock
         )
         self.leading: Leading | None = None
         """What there is of it while this process leads."""
@@ -99,7 +99,7 @@ class FleetController:
                 self.leader.holder,
                 now if self.leader.leads else None,
                 unlisted=self._unlisted(),
-                refused=self.leading.refused(),
+                refused=self.leading.state.refusals(),
             ),
             now=now,
             reports={name: placements.reports.robots.of(name) for name in fleet.index.robots},
@@ -115,8 +115,8 @@ class FleetController:
     def _unlisted(self) -> str:
         return "" if self.leading is None else self.leading.unlisted()
 
-    def _told(self) -> Mapping[str, str]:
-        return {} if self.leading is None else {UNLISTED: self._unlisted(), REFUSED: self.leading.refused()}
+    def _annotations(self) -> Mapping[str, str]:
+        return {} if self.leading is None else {UNLISTED: self._unlisted(), REFUSED: self.leading.state.refusals()}
 
     def _server_clock(self) -> float:
         return self._clock() + (self._cluster.clock_offset or 0.0)
@@ -175,10 +175,6 @@ class Leading:
     def unlisted(self) -> str:
         """The inputs that are not listed yet, separated by commas."""
         return ", ".join(sorted(set(Input) - self.state.fleet.listed))
-
-    def refused(self) -> str:
-        """The removals and writes of own objects that the server refuses, separated by commas."""
-        return ", ".join(sorted(what for what, until in self.state.refused.items() if until > self.state.now))
 
     def settled_rows(self) -> int:
         """How many replicas are known, once everything is listed and each was looked at; until then 0."""

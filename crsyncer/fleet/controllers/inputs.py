@@ -265,9 +265,9 @@ class Inputs:
             nonlocal told
             seen, what = informer.listwatch, on_shard(at(self.shard, name))
             if seen.phase is Phase.FORBIDDEN and collection.resource.endswith(GROUP):
-                self.state.refused[f"list of {what}"] = math.inf
+                self.state.refused[f"list of {what}"] = {name: math.inf}
             else:
-                self.state.refused.pop(f"list of {what}", None)
+                self.state.not_refused(f"list of {what}", name)
             if seen.phase in _REFUSED and seen.message != told:
                 told = seen.message
                 log.warning("%s cannot be listed: %s", what, told)

@@ -27,7 +27,7 @@ class Leader:
     """Takes the Lease, keeps it, and says before each write whether this process may still make it.
 
     `identity` names this process and no other one, not even its own successor. `clock` is Unix time in seconds: it is
-    only shown in the Lease, like what `told` returns: what a leader says there by annotations.
+    only shown in the Lease, like the annotations that `annotations` returns.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Leader:
         *,
         namespace: str,
         identity: str,
-        told: Callable[[], Mapping[str, str]] = dict,
+        annotations: Callable[[], Mapping[str, str]] = dict,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.identity = identity
@@ -46,7 +46,7 @@ class Leader:
         """Why a standby cannot read or take the Lease; "": it can."""
         self._connection = connection
         self._namespace = namespace
-        self._told = told
+        self._annotations = annotations
         self._clock = clock
         self._observed: ObservedLease | None = None
         self._claim: Call | None = None
@@ -131,7 +131,9 @@ class Leader:
     async def _renew(self) -> bool:
         """Renew the Lease; False: it has to be tried again. Raises NotLeading when it is another's, or gone."""
         try:
-            if await self._hold(leases.renew(self._namespace, self._lease, unix=self._clock(), told=self._told())):
+            annotations = self._annotations()
+            renewal = leases.renew(self._namespace, self._lease, unix=self._clock(), annotations=annotations)
+            if await self._hold(renewal):
                 return True
             lease = await self._read()
         except NotLeading as error:

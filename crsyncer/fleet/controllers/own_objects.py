@@ -56,7 +56,9 @@ class OwnObjects:
         """Send a write; the body of the answer. Raises SyncError."""
         sent = await self._state.send(resource, call)
         if resource.endswith(GROUP):
-            self._state.answered(f"{call.verb} {resource}{'/status' * call.path.endswith('/status')}", sent.error)
+            what = f"{call.verb} {resource}{'/status' * call.path.endswith('/status')}"
+            name = call.body["metadata"]["name"] if call.method == "POST" else ""
+            self._state.answered(what, (call.path, name), sent.error)
         if isinstance(sent.error, Conflict) and call.method == "DELETE":
             return {}  # it has changed or is gone, which the watch shows
         if sent.error is not None:

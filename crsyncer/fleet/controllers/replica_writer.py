@@ -98,8 +98,11 @@ class ReplicaWriter:
         """What stands against a write that is planned: the server refused just that, or somebody fights over it."""
         if not isinstance(plan, (Create, Patch)) or wanted is None:
             self._refused.pop(key, None)
-            if key.kind in self._forbidden and isinstance(plan, (Nothing, Blocked)):
-                self._forbidden[key.kind].forget(key)
+            if isinstance(plan, (Nothing, Blocked)):
+                if key.kind in self._forbidden:
+                    self._forbidden[key.kind].forget(key)
+                if self._state.refused:
+                    self._state.not_refused(_removal(key), key)
             return None
         row = self._state.fleet.rows.get(key)
         refusal = self._refused.get(key)
@@ -164,7 +167,7 @@ class ReplicaWriter:
             return await self._failed(key, wanted, row, sent.error, is_missing=_is_missing_namespace(call, sent))
         self._refused.pop(key, None)
         if wanted is None:
-            self._state.answered(_removal(key), None)
+            self._state.answered(_removal(key), key, None)
         if was_forbidden:
             self._forbidden[key.kind].allowed(key, self._state.now)
         if call.method != "DELETE":
@@ -197,15 +200,15 @@ class ReplicaWriter:
 
     def _refuse(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError) -> Again:
         """The server refuses a write: it is tried again on a change and hourly, what it forbids also soon (S10)."""
-        said = "the server refuses it" if self._state.fleet.index.kinds[key.kind].sensitive else str(error)
+        message = "the server refuses it" if self._state.fleet.index.kinds[key.kind].sensitive else str(error)
         if isinstance(error, NotAllowed):
             forbidden = self._forbidden.setdefault(key.kind, ForbiddenWrites())
             forbidden.forbidden(key, self._state.now, chance())
         if wanted is None:
-            self._state.answered(_removal(key), error, said=said)
+            self._state.answered(_removal(key), key, error, message=message)
             return Again(after=REFUSED_SECONDS)
         hint = f"; {_FORBIDDEN}" if isinstance(error, NotAllowed) else ""
-        fault = _fault(key, wanted, Reason.REFUSED, said + hint)
+        fault = _fault(key, wanted, Reason.REFUSED, message + hint)
         self._refused[key] = _Refusal(*_try(wanted, row), fault, self._state.now + REFUSED_SECONDS)
         return _DONE
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -23,8 +23,8 @@ Work = ReplicaKey | SourceKey | Key | str
 as NAMESPACE/NAME ("": those that are gone)."""
 REFUSED_SECONDS = 3600.0
 """What the server refuses is tried again after so long, and at each change (section 7)."""
-_TOLD_SECONDS = 150.0
-"""So long what was forbidden is told: what still has to be written is tried again within 60 s."""
+_FORBIDDEN_SECONDS = 150.0
+"""What was forbidden counts as refused for so long: what still has to be written is tried again within 60 s."""
 log = logging.getLogger(__name__)
 
 
@@ -74,8 +74,8 @@ class FleetState:
     """By name: those to the shards beside the root."""
     fleet: Fleet = field(init=False)
     losses: Losses = field(init=False)
-    refused: dict[str, float] = field(default_factory=dict)
-    """Removals and writes of own objects that the server refuses, and until when that is told (`now`)."""
+    refused: dict[str, dict[Hashable, float]] = field(default_factory=dict)
+    """Removals and writes of own objects that the server refuses: of which objects, and until when that counts."""
 
     def __post_init__(self) -> None:
         self.fleet = Fleet(home=self.settings.namespace, shards=[ROOT, *self.shards])
@@ -105,15 +105,30 @@ class FleetState:
         self.observer.write(resource, call.verb, "done" if error is None else type(error).__name__)
         return Sent(error, {}) if reply is None else Sent(error, reply.body, reply.status)
 
-    def answered(self, what: str, error: SyncError | None, *, said: str = "") -> None:
-        """Keep what is refused, which the Lease tells until it should have been tried again, and log when it begins."""
+    def answered(self, what: str, target: Hashable, error: SyncError | None, *, message: str = "") -> None:
+        """Keep what is refused of an object until it should have been tried again, and log the first of its kind."""
         if isinstance(error, (Never, NotAllowed)):
             if what not in self.refused:
-                log.warning("the API server refuses the controller's %s: %s", what, said or error)
+                log.warning("the API server refuses the controller's %s: %s", what, message or error)
             again = REFUSED_SECONDS if isinstance(error, Never) else 0.0
-            self.refused[what] = self.now + again + _TOLD_SECONDS
+            self.refused.setdefault(what, {})[target] = self.now + again + _FORBIDDEN_SECONDS
         elif error is None:
+            self.not_refused(what, target)
+
+    def not_refused(self, what: str, target: Hashable) -> None:
+        """A write was carried out, or is not to be made any more."""
+        targets = self.refused.get(what, {})
+        targets.pop(target, None)
+        if not targets:
             self.refused.pop(what, None)
+
+    def refusals(self) -> str:
+        """The removals and writes of own objects that the server refuses, separated by commas."""
+        now = self.now
+        for what, targets in list(self.refused.items()):
+            for target in [target for target, until in targets.items() if until <= now]:
+                self.not_refused(what, target)
+        return ", ".join(sorted(self.refused))
 
     @property
     def now(self) -> float:

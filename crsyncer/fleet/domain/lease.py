@@ -20,6 +20,7 @@ UNLISTED = F + "unlisted"
 """The annotation by which a leader says what it waits for: until that is listed, it writes nothing (F1.1)."""
 REFUSED = F + "refused"
 """The annotation by which a leader says which writes of its own objects the API server refuses."""
+_OWN = (UNLISTED, REFUSED)
 DURATION_SECONDS = 15
 RENEW_SECONDS = 5.0
 LEADS_SECONDS = 10.0
@@ -102,12 +103,12 @@ def take(namespace: str, lease: Json | None, *, identity: str, unix: float) -> C
     return Call("create", "POST", leases(namespace).path, body=body, timeout=TIMEOUT_SECONDS)
 
 
-def renew(namespace: str, lease: Json, *, unix: float, told: Mapping[str, str] = MappingProxyType({})) -> Call:
-    """The request by which its holder keeps the Lease. `told`: what it says by its annotations; "": nothing."""
+def renew(namespace: str, lease: Json, *, unix: float, annotations: Mapping[str, str] = MappingProxyType({})) -> Call:
+    """The request by which its holder keeps the Lease, with annotations of its own; one without a text is removed."""
     metadata = lease["metadata"]
-    said = (metadata.get("annotations") or {}) | {UNLISTED: "", REFUSED: "", **told}
-    annotations = {name: text for name, text in said.items() if text or name not in (UNLISTED, REFUSED)}
-    renewed = lease | {"metadata": metadata | {"annotations": annotations}}
+    others = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in _OWN}
+    own = {name: text for name, text in annotations.items() if text}
+    renewed = lease | {"metadata": metadata | {"annotations": others | own}}
     return _put(namespace, renewed, _spec(lease) | {"renewTime": micro_time(unix)}, timeout=RENEWAL_TIMEOUT_SECONDS)
 
 

@@ -105,8 +105,8 @@ def leader_of(lease: Json | None) -> Leader:
         if "f:renewTime" in ((each.get("fieldsV1") or {}).get("f:spec") or {}) and each.get("time")
     ]
     found = [time for time in map(read_time, times or [spec.get("renewTime")]) if time is not None]
-    said = metadata.get("annotations") or {}
-    unlisted, refused = said.get(UNLISTED, ""), said.get(REFUSED, "")
+    annotations = metadata.get("annotations") or {}
+    unlisted, refused = annotations.get(UNLISTED, ""), annotations.get(REFUSED, "")
     return Leader(holder(lease), max(found, default=None), unlisted=unlisted, refused=refused)
 
 
