@@ -73,7 +73,7 @@ MUTANTS = (
            "if not listing or seen is None or not self._has_status(source):", "if True:",
            noticed_by="F6_2_with_two_robots_what_was_written_is_removed_and_comes_back_with_one"),
     Mutant("statuses are written all the time", Placements._is_time,
-           "left > 0", "False",
+           "not left", "True",
            noticed_by="F6_3_a_status_and_a_decision_are_written_on_change_and_at_most_every_5_s"),
     Mutant("the finalizer is not waited for", Placements.may_write,
            "or not seen.finalized", "",

@@ -215,3 +215,26 @@ def test_S10_a_removal_that_is_refused_needs_a_human_also_when_others_of_the_kin
         world.cloud.delete("dock", namespace="robot-r1")
         world.pass_time(70)
         assert Asked(world).status()["reasons"] == []
+
+
+@pytest.mark.parametrize(("verb", "part"), [("update", "/robotplacementdecisions/"), ("patch", "/p/status")])
+def test_S10_F6_3_what_is_forbidden_of_a_placement_is_not_tried_at_each_change_of_the_fleet(
+    verb: str, part: str
+) -> None:
+    with fleet(robots=2) as world:
+        failing = world.inject(FORBIDDEN, verb=verb, part=part, times=1e6)
+        for number in range(110):
+            world.robots(f"n{number}")
+            world.pass_time(0.5)
+        assert 4 <= failing.met <= 6
+
+
+def test_S10_F6_3_a_combined_status_that_is_forbidden_is_not_tried_at_each_change_of_a_status() -> None:
+    with fleet(robots=1) as world:
+        failing = world.inject(FORBIDDEN, verb="create", part="/combinedstatuses", times=1e6)
+        world.cloud.create("c", kind=COLLECTORS, spec={"select": [{"name": "phase", "def": "returned.status.phase"}]})
+        world.edit(statusCollectors=["c"])
+        for number in range(110):
+            world.cloud.set_status("dock", {"phase": str(number)}, namespace="robot-r1")
+            world.pass_time(0.5)
+        assert 4 <= failing.met <= 6

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import rfc3339
+from crsyncer.core.watching.write_times import WriteTimes
 from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.mark_writer import SourceMarks
@@ -26,6 +27,7 @@ from crsyncer.fleet.domain.shown.fleet_facts import last_edit
 from crsyncer.fleet.domain.transport.keys import ROOT, shard_unit
 from crsyncer.fleet.domain.values import RELEASE, Placement
 from crsyncer.runtime.dispatcher import Dispatcher, Job
+from crsyncer.runtime.waits import chance
 
 WORK = "own"
 _PACE_SECONDS = 5.0
@@ -54,8 +56,8 @@ class _Desk:
     """Whether its finalizer was seen, and its robots' replicas were looked at after that."""
     acked: dict[str, bool] = field(default_factory=dict)
     """Whether each robot has applied all that was written for it."""
-    written: dict[str, float] = field(default_factory=dict)
-    """When the status (""), and each Decision by name, was written, in event loop time."""
+    times: WriteTimes[str] = field(default_factory=WriteTimes)
+    """Of the status (""), and each Decision by its name."""
 
 
 class Placements:
@@ -320,19 +322,16 @@ class Placements:
                 if not is_bound:
                     self._dispatcher.later(_job(placement.text), _PACE_SECONDS)
             elif self._is_time(placement, desk, key.name, pace=0.0 if number in urgent else pace):
-                await self._own.put(DECISIONS, key, decision_body(placement, number, robots))
+                with desk.times.trying(key.name, self._state.now, chance()):
+                    await self._own.put(DECISIONS, key, decision_body(placement, number, robots))
                 self._decisions[key] = Decision(*key, placement.name, placement.uid, number, dict(robots))
                 self._replicas.open(placement.text, desk.progress.stored(number, robots))
 
     def _is_time(self, placement: Placement, desk: _Desk, name: str, *, pace: float = _PACE_SECONDS) -> bool:
-        """Whether an object may be written again, after a while or a failure; if not, the job comes back."""
-        now = self._state.now
-        left = desk.written.get(name, now - pace) + pace - now
-        if left > 0 and not self._dispatcher.failures(_job(placement.text)):
+        """Whether an object may be written again; if not, the job comes back."""
+        if left := desk.times.left(name, self._state.now, pace=pace):
             self._dispatcher.later(_job(placement.text), left)
-            return False
-        desk.written[name] = now
-        return True
+        return not left
 
     async def _write_status(self, placement: Placement, desk: _Desk, unlisted: list[str]) -> None:
         state, fleet, progress = self._state, self._state.fleet, desk.progress
@@ -362,7 +361,8 @@ class Placements:
         status = {**placement.status, **status}
         if status != placement.status and self._is_time(placement, desk, ""):
             path = fleet_calls.item(PLACEMENTS, Key(placement.namespace, placement.name))
-            await self._own.send(PLACEMENTS.resource, fleet_calls.put_status(path, placement.uid, status))
+            with desk.times.trying("", self._state.now, chance()):
+                await self._own.send(PLACEMENTS.resource, fleet_calls.put_status(path, placement.uid, status))
 
     async def _finish(self, placement: Placement, unlisted: list[str]) -> None:
         """Let a terminating placement go when no replica bears its uid any more (F5.3)."""

@@ -7,6 +7,7 @@ from typing import assert_never
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
+from crsyncer.core.watching.write_times import WriteTimes
 from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
@@ -28,6 +29,7 @@ from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 from crsyncer.runtime.list_objects import objects
+from crsyncer.runtime.waits import chance
 
 COMBINE, COPY, READ, TELL = "combine", "copy", "read", "tell"
 """The jobs: a CombinedStatus, the status of a singleton, the replicas of a source, the status of a StatusCollector."""
@@ -67,8 +69,8 @@ class StatusReturn:
         self._ready_changed = ready_changed
         self._status_changed = status_changed
         self._own = OwnObjects(state)
-        self._written: dict[Key | str, float] = {}
-        """When each CombinedStatus, and the status of each StatusCollector, was written, in event loop time."""
+        self._times: WriteTimes[Key | str] = WriteTimes()
+        """Of each CombinedStatus, and of the statuses of StatusCollectors and FieldStrips."""
         self._collectors: dict[str, Json] = {}
         """uid, generation and status of each StatusCollector, as of its metadata."""
         self._strips: dict[str, Json] = {}
@@ -149,7 +151,7 @@ class StatusReturn:
     def combined_gone(self, key: Key) -> None:
         """A CombinedStatus is gone."""
         self._own.gone(key)
-        self._written.pop(key, None)
+        self._times.forget(key)
         self._take(self._combined.gone(*key))
 
     def rewound(self) -> None:
@@ -224,13 +226,10 @@ class StatusReturn:
         self._dispatcher.succeeded(job)
 
     def _is_time(self, job: Job[Work], what: Key | str) -> bool:
-        """Whether an object may be written again; if not, the job comes back. One that failed has waited already."""
-        left = self._written.get(what, -_PACE_SECONDS) + _PACE_SECONDS - self._state.now
-        if left > 0 and not self._dispatcher.failures(job):
+        """Whether an object may be written again; if not, the job comes back."""
+        if left := self._times.left(what, self._state.now, pace=_PACE_SECONDS):
             self._dispatcher.later(job, left)
-            return False
-        self._written[what] = self._state.now
-        return True
+        return not left
 
     async def _combine(self, job: Job[Work], key: Key) -> None:
         match plan := self._combined.plan(key):
@@ -238,7 +237,8 @@ class StatusReturn:
                 return
             case Put(body):
                 if self._is_time(job, key):
-                    await self._own.put(COMBINED, key, body)
+                    with self._times.trying(key, self._state.now, chance()):
+                        await self._own.put(COMBINED, key, body)
                     self._take(self._combined.shown(body))
             case Drop():
                 await self._own.delete(COMBINED, key)
@@ -301,9 +301,10 @@ class StatusReturn:
         )
         status = {"observedGeneration": found["generation"], field: texts}
         stored = {"observedGeneration": 0, field: [], **found["status"]}
-        if stored != status and self._is_time(job, f"{job.resource}/{name}"):
+        if stored != status and self._is_time(job, what := f"{job.resource}/{name}"):
             path = fleet_calls.item(collection, Key("", name))
-            await self._own.send(collection.resource, fleet_calls.put_status(path, found["uid"], status))
+            with self._times.trying(what, self._state.now, chance()):
+                await self._own.send(collection.resource, fleet_calls.put_status(path, found["uid"], status))
             found["status"] = status
 
     async def _read(self, resource: str, identity: str) -> None:
