@@ -7,7 +7,8 @@ import pytest
 from crsyncer.core.content.annotations import SUBTREE
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
-from tests.model.scene import copy, original, restart, scene, synced
+from tests.model.policies import apply_policy, with_policy
+from tests.model.scene import SOURCES, copy, holds, original, restart, roles, scene, synced
 from tests.model.shared import returned, sharing
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -141,3 +142,28 @@ def test_S4_1_what_upstream_has_of_an_unanswered_write_is_no_newer_status(marked
             world.mend("cloud")
         world.settle()
         assert (returned(world) if marked else original(world)["status"]) == {"n": 3}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("how", ["restored", "made anew"])
+def test_C1_7_S8_3_an_edit_also_leaves_copies_behind_that_are_others_than_the_store_knows(
+    source: str, how: str
+) -> None:
+    with with_policy(kinds={"goals": {"source": source}}) as world:
+        up, down = roles(world, source)
+        for name in ("on", "off"):
+            up.create(name, spec={"x": 1}, labels={"tier": name})
+        world.begin()
+        backup, before = down.snapshot(), down.objects()
+        if how == "restored":
+            down.delete("off")
+            world.pass_time(30)
+        with world.down(kill=True):
+            if how == "restored":
+                down.restore(backup)
+            else:
+                down.delete("off")
+                down.create("off", **{key: before["off"]["metadata"][key] for key in ("labels", "annotations")})
+            apply_policy(world.robot, filter={"selector": {"matchLabels": {"tier": "on"}}})
+        world.pass_time(60)
+        assert (set(down.objects()), holds(world), world.status()["health"]) == ({"on"}, [], "healthy")

@@ -187,6 +187,9 @@ class LeftBehind:
         if key is None:
             return
         known, view = self._holds.copies.get(key), view_of(raw, policy, side, key=key)
+        if known is not None and known.unselected and known.uid != view.uid:
+            self._gone(key)  # the store knew another copy, and no watch shows that it is gone
+            known = None
         is_copy = bool(self._marks) and view.stamp is not None and may_delete(view, policy)
         if view.unselected and (known.uid == view.uid if known is not None else is_copy):
             self._cache.saw(side, key, raw)
