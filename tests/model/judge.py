@@ -40,7 +40,7 @@ class Object:
     left: bool = False
     """It was deleted or began to be, or its labels were changed."""
     meant: float = -math.inf
-    """Since when its kind of the cloud is the one that the projection means (C1.7); inf: it means another one."""
+    """Since when the agent looks for it, by projection and selection (C1.7); inf: it looks for others."""
     removed: float | None = None
     lost: tuple[float, int] | None = None
     """A restore or a rebuild took it away: when, and the revision up to which the past is the same."""
@@ -188,20 +188,21 @@ class Judge:
                 continue
             each = self._configurations[resource]
             if row.policy != each.followed:
-                self._configured = self.world.clock.now if each.heard < each.edits else self._configured
+                edited = each.heard < each.edits
+                self._configured = self.world.clock.now if edited else self._configured
                 former, each.followed = each.followed, row.policy
                 each.heard = min(each.heard + 1, each.edits)
-                if former is not None and former.upstream is Side.CLOUD:
-                    self._project(former.in_cloud.resource, to=row.policy.in_cloud.resource)
+                self._look_for(row.policy, former or row.policy, edited=edited)
             each.heard = max(each.heard, each.listed)
 
-    def _project(self, resource: str, *, to: str) -> None:
-        """The agent looks for originals of another kind of the cloud: what those of this one have copies of goes."""
-        for known in self._objects.values() if resource != to else ():
-            if known.side is Side.CLOUD and known.resource == resource:
-                known.meant = math.inf
-            elif known.side is Side.CLOUD and known.resource == to and known.meant == math.inf:
-                known.meant = self.world.clock.now
+    def _look_for(self, policy: KindPolicy, former: KindPolicy, *, edited: bool) -> None:
+        """The agent looks for other originals: those that it looked for before are owed nothing (C1.7)."""
+        resource, before = (each.endpoint(each.upstream).resource for each in (policy, former))
+        for uid, known in self._objects.items() if edited or resource != before else ():
+            if known.side is policy.upstream and known.resource in (resource, before):
+                labels = (self._found(uid, known) or {"metadata": {}})["metadata"].get("labels") or {}
+                is_meant = known.resource == resource and (policy.related or policy.selects(labels))
+                known.meant = math.inf if not is_meant else min(known.meant, self.world.clock.now)
 
     # What the agent does
 

@@ -141,6 +141,37 @@ def test_C1_7_a_status_is_owed_to_an_original_of_a_kind_that_is_meant_again() ->
         regain_sight(unsent.alive())
 
 
+def deselect(world: World) -> None:
+    """A copy is held and reports something while its original is not selected; then it goes."""
+    world.order("hold", resource="goals")
+    edit_policy(world, filter=EDGE, seconds=60)
+    world.report("a", {"n": 1}, seconds=60)
+    world.order("release", id=world.status()["holds"][0]["id"])
+    world.pass_time(60)
+    assert world.robot.objects() == {}
+    assert "status" not in world.cloud.objects()["a"]
+
+
+def test_C1_7_a_status_is_not_owed_to_an_original_that_is_not_selected() -> None:
+    with goal() as world:
+        deselect(world)
+
+
+def reselect() -> None:
+    """What is not selected for a while is selected again, and an agent that sends nothing makes its copy."""
+    unsent = Mutant("nothing is sent", decide._status, "send if fresh or lost or late", "None if True", noticed_by="")
+    with goal() as world:
+        deselect(world)
+        with unsent.alive():
+            edit_policy(world, seconds=60)
+            world.report("a", {"n": 2}, seconds=60)
+
+
+def test_C1_7_a_status_is_owed_to_an_original_that_is_selected_again() -> None:
+    with pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
+        reselect()
+
+
 def test_C6_3_blocking_ends_when_the_agent_can_hear_that_the_policy_was_deleted() -> None:
     steps = (
         Step("wait", (1.0,)),
