@@ -34,6 +34,17 @@ def test_C7_C6_3_finalizers_go_also_where_one_edit_follows_another() -> None:
         assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
 
 
+def test_C7_C6_2_a_search_for_a_finalizer_is_not_taken_for_one_where_the_object_never_was() -> None:
+    filtered: dict[str, Any] = {"filter": {"byRobotName": True}, **BLOCKING}
+    with tasks("cloud", **filtered) as world:
+        for name in "abcde":
+            world.cloud.create(name, kind=TASKS, spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
+            world.cloud.create(name, kind=JOB_KIND, spec={"x": 2}, labels={"cloudrobotics.com/robot-name": "robot-2"})
+        world.pass_time(60)
+        edit_policy(world, projection=JOBS, **filtered, seconds=120)
+        assert [each["metadata"].get("finalizers") for each in world.cloud.objects(TASKS).values()] == [None] * 5
+
+
 def test_S6_3_a_status_that_waits_is_of_the_subtree_that_it_was_read_for() -> None:
     with projected() as world:
         world.begin("a", kind=TASKS, labels={"cloudrobotics.com/robot-name": "robot-1"})

@@ -15,12 +15,12 @@ class FinalizerSearches:
     """The searches of all kinds. They outlive the kinds: an edit of a policy restarts its kind, and no search."""
 
     def __init__(self) -> None:
-        self._tried: dict[tuple[str, str], tuple[int, float]] = {}
-        """By uid and finalizer, how many places were tried, and when the last one (event loop time, seconds)."""
+        self._tried: dict[tuple[str, ...], tuple[int, float]] = {}
+        """By what is searched, how many places were tried, and when the last one (event loop time, seconds)."""
 
     def places(self, row: FinalizerRow) -> Iterator[int]:
         """The places to try, one after another; a search that was cut off moments ago goes on."""
-        what, clock = (row.upstream_uid, row.name), asyncio.get_running_loop().time
+        what, clock = _searched(row), asyncio.get_running_loop().time
         tried, when = self._tried.get(what, (0, 0.0))
         for place in range(tried if clock() - when < _FRESH_SECONDS else 0, _PLACES):
             yield place
@@ -29,4 +29,9 @@ class FinalizerSearches:
 
     def ended(self, row: FinalizerRow) -> None:
         """Where the finalizer is, or was, is known: the next search begins anew."""
-        self._tried.pop((row.upstream_uid, row.name), None)
+        self._tried.pop(_searched(row), None)
+
+
+def _searched(row: FinalizerRow) -> tuple[str, ...]:
+    """An object, where it may be, and the finalizer: after an edit, one may be looked for in two kinds at once (C7)."""
+    return row.side, *row.place, row.upstream_uid, row.name
