@@ -5,7 +5,7 @@ from crsyncer.core.pair import decide, decide_finalizer, finalizer_calls, projec
 from crsyncer.core.requests import calls
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.kinds.kinds import Kinds
-from crsyncer.engine.pairs import unseen_finalizers
+from crsyncer.engine.pairs import finalizer_searches, unseen_finalizers
 from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
 from crsyncer.engine.pairs.finalizers import Finalizers
 from crsyncer.engine.pairs.reconciler import Reconciler
@@ -89,6 +89,9 @@ MUTANTS = (
     Mutant("a finalizer out of sight is looked for again and again", Finalizers._removed,
            "keep = overdue or bool(self._forgotten(key))", "keep = overdue",
            noticed_by="C6_3_an_object_that_left_our_sight_with_the_store_is_released"),
+    Mutant("a finalizer is looked for in one kind only", finalizer_searches._searched,
+           "*row.place, ", "",
+           noticed_by="C7_C6_2_a_search_for_a_finalizer_is_not_taken_for_one_where_the_object_never_was"),
     Mutant("a duplicate stays out of sight", unseen_finalizers.remove_unseen,
            "if row.name in left:", "if False:",
            noticed_by="C6_2_duplicates_that_somebody_made_go_as_well"),
