@@ -21,6 +21,7 @@ from tests.model.answers import (
 )
 from tests.model.journal import Request
 from tests.model.life import ROBOT
+from tests.model.policies import edit_policy, with_policy
 from tests.model.scene import copy, original, restart, scene, state, synced
 from tests.model.weather import Fate, Rule
 from tests.model.world import World, Write
@@ -263,6 +264,36 @@ def test_S10_an_older_status_that_lands_after_its_time_out_is_followed_by_the_ne
         if killed:
             restart(world, kill=True)
         world.pass_time(10)
+        assert original(world)["status"] == {"n": 2}
+        writes = len(world.writes)
+        world.cloud.set_status("a", {"n": 1})  # somebody else's: it is not answered before the audit
+        world.pass_time(60)
+        assert len(world.writes) == writes
+
+
+@pytest.mark.parametrize("restarts", ["before the newer one", "after it", "with another policy"])
+def test_S4_1_S10_an_older_status_of_an_agent_that_was_stopped_lands_and_is_followed_by_the_newest_one(
+    restarts: str,
+) -> None:
+    with with_policy(specSource="cloud") as world:
+        world.begin("a")
+        late: list[Write] = []
+        world.witnesses.append(lambda write: late.append(write) if write.late else None)
+        world.inject("cloud", Fate.LATE, verb="patch", part="/goals/")
+        world.report("a", {"n": 1}, seconds=1)
+        if restarts == "before the newer one":
+            with world.down(kill=True):
+                world.robot.set_status("a", {"n": 2})
+        else:
+            world.report("a", {"n": 2}, seconds=1)
+            if restarts == "after it":
+                restart(world, kill=True)
+            else:
+                edit_policy(world, specSource="cloud", conflict="keepLocal", seconds=0.0)
+        world.pass_time(3)
+        assert original(world)["status"] == {"n": 2}
+        world.pass_time(90)
+        assert [write.call.body[-1]["value"] for write in late] == [{"n": 1}]
         assert original(world)["status"] == {"n": 2}
         writes = len(world.writes)
         world.cloud.set_status("a", {"n": 1})  # somebody else's: it is not answered before the audit

@@ -224,8 +224,7 @@ class Outbox:
     def _note_unanswered(self, key: Key, upstream_uid: str, wire: str) -> None:
         """Upstream may have received this value: if it shows it, nobody else has written a newer status (S4.1)."""
         record = self._cache.record_of(key, upstream_uid)
-        others = tuple(each for each in record.unanswered if each != wire)
-        self._cache.remember(key, replace(record, unanswered=(wire, *others)[:_UNANSWERED]))
+        self._cache.remember(key, replace(record, unanswered=_with(record.unanswered, wire)))
         row = self._cache.pending.get(key)
         if row is not None and row.upstream_uid == upstream_uid:
             self._cache.set_pending(key, replace(row, unanswered=wire))
@@ -347,7 +346,9 @@ class Outbox:
         if now is not None and now.seq == row.seq and current:
             self._cache.set_pending(key, None)
         elif now is not None:
-            self._cache.set_pending(key, replace(now, since=min(now.since, self._clock()), merged=0))
+            unanswered = "" if now.unanswered == wire else now.unanswered
+            since = min(now.since, self._clock())
+            self._cache.set_pending(key, replace(now, since=since, merged=0, unanswered=unanswered))
         record = self._cache.record_of(key, row.upstream_uid)
         upstream = self._cache.views[self._policy.upstream].get(key)
         echoed = upstream is not None and upstream.resource_version == resource_version
@@ -362,8 +363,16 @@ class Outbox:
                 had_status=copy is not None and bool(copy.status),
                 seed=record.seed and (copy is None or not copy.has_status),  # None: the new one may be on its way
                 returned=returned,
+                # Whoever was sending an earlier value may have been stopped before the answer came (S10).
+                unanswered=_with(record.unanswered, "" if row.unanswered == wire else row.unanswered),
             ),
         )
+
+
+def _with(unanswered: tuple[str, ...], wire: str) -> tuple[str, ...]:
+    """The statuses whose writes were not answered, with another; empty: there is none."""
+    others = tuple(each for each in unanswered if each != wire)
+    return (wire, *others)[:_UNANSWERED] if wire else unanswered
 
 
 def _wire(value: Any) -> str:
