@@ -71,8 +71,8 @@ KNOWN_DEFECTS = (
     Mutant(
         "a primary that is held refers to nothing any more",
         RelatedFirst.is_over,
-        "and ((entry.id, key) in self._released or self._has_no_copy(key))",
-        "",
+        "(entry.id, key) in self._released or (self._has_no_copy(key) and not self._is_unread(entry, key))",
+        "True",
         noticed_by="keeping",
     ),
     Mutant(
