@@ -216,6 +216,23 @@ def test_S5_3_what_is_not_synced_any_more_is_not_held_either() -> None:
         assert holds(world) == []
 
 
+def test_S5_5_a_hold_is_answered_also_where_its_kind_stops_while_deletions_are_under_way() -> None:
+    with scene(goals={"source": "robot"}) as world:
+        world.begin("a", "b", source="robot")
+        world.inject("cloud", Fate.HUNG, verb="delete")
+        world.robot.delete("a")
+        world.pass_time(1)
+        assert world.life is not None
+        answer = world.life.order({"command": "hold", "resource": "goals"})
+        world.pass_time(0.1)
+        assert holds(world) == [("Manual", 0)]
+        world.robot.drop_kind()
+        world.pass_time(60)
+        assert (answer.result()["reason"], answer.result()["saved"]) == ("Manual", True)
+        define(world, "robot", source="robot", seconds=60)
+        assert answer.result()["id"] in {hold["id"] for hold in world.status()["holds"] if hold["reason"] == "Manual"}
+
+
 def test_S6_5_a_hold_of_a_newer_version_holds_until_a_human_releases_it() -> None:
     with scene() as world:
         names = crowd(world, 3, "everything")

@@ -105,11 +105,11 @@ class ControlCommands:
     async def _hold(self, resource: str) -> Json:
         kind = self._running_kind(resource)
         kind.hold_all()
+        groups = self._context.holds.groups(kind.policy.resource)  # now: a kind that stops meanwhile shows it no more
+        group = next(g for g in groups if g.kind_wide and g.reason is HoldReason.MANUAL)
         with contextlib.suppress(TimeoutError):  # a server that does not answer may still carry out what was sent
             async with asyncio.timeout(_UNDER_WAY_SECONDS):
                 await kind.reconciler.writer.deletions_answered()
-        groups = self._context.holds.groups(kind.policy.resource)
-        group = next(g for g in groups if g.kind_wide and g.reason is HoldReason.MANUAL)
         saved = await self._context.store.durable()
         return {"id": group.id, "resource": group.resource, "reason": group.reason, "saved": saved}
 
