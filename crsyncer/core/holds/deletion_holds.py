@@ -38,8 +38,8 @@ class DeletionHolds:
         self.is_counting = HoldReason.SELECTION_CHANGED in self.kind_wide
         """Whether it is still to be counted how many copies an edited selection leaves behind (C1.7)."""
         self.is_another = is_another and self.is_counting
-        """Whether an edited projection names another kind of upstream's than the one that is counted for: that one may
-        be missing, and the copies' own is not (C1.7)."""
+        """Whether an edited projection names another kind upstream and its count is still to come: that this kind is
+        missing does not mean that the copies' objects went with theirs (C1.7)."""
         self.elsewhere: Set[Key] = frozenset()
         """The originals of copies that an edited projection leaves behind where they were (C1.7)."""
         self.copies = views[policy.downstream]

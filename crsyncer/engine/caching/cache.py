@@ -148,10 +148,10 @@ class Cache:
         """Whether an unknown object is absent. A resumed watch proves that unless something says it may be there."""
         freshness = self.freshness(side, key.namespace)
         if side is self.policy.downstream:
-            is_told = freshness is Freshness.CONFIRMED or key not in self.unanswered
+            is_answered = freshness is Freshness.CONFIRMED or key not in self.unanswered
             is_counted = key not in self.elsewhere and not self.uncounted()
             is_decided = self._copies is None or self._copies.are_decided()
-            return freshness is not Freshness.STORED and is_told and is_counted and is_decided
+            return freshness is not Freshness.STORED and is_answered and is_counted and is_decided
         if self.wanted is not None and self.wanted.is_unsure(key):
             return False
         if freshness is Freshness.CONFIRMED or key in self.tombstones:

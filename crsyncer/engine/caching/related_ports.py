@@ -53,5 +53,5 @@ class RelatedCopies(Protocol):
         ...
 
     def hold(self) -> None:
-        """Every deletion of primaries' copies is held, and so is that of what these need."""
+        """Every deletion of the primaries is held, so the related copies that they need are kept, too (C5.4)."""
         ...

@@ -58,7 +58,7 @@ class Kind:
             context=context,
             informer_set=self.informer_set,
             kind_is_back=self._reconcile_all,
-            held=self._held,
+            kind_is_held=self._hold_related,
         )
         self.reconciler = Reconciler(
             policy,
@@ -329,9 +329,7 @@ class Kind:
                 yield key
 
     def _check_copies(self) -> None:
-        """List the copies where a resumed watch is not enough: the store may be an older one and has statuses to send,
-        or a create was not answered.
-        """
+        """List the copies if a resumed watch is not enough: statuses from the store wait, or a create has no answer."""
         downstream = self.policy.downstream
         is_list_needed = self.cache.unanswered or self.reconciler.outbox.has_unchecked
         if self.informer_set.is_complete(downstream):
@@ -385,7 +383,7 @@ class Kind:
             self.reconciler.enqueue(key)
         self._context.report_changed()
 
-    def _held(self) -> None:
+    def _hold_related(self) -> None:
         if self.reconciler.related_first is not None:
             self.reconciler.related_first.hold()
 

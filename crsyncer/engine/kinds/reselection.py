@@ -51,7 +51,7 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
 
 
 def _forget_missing_kind(policy: KindPolicy, context: EngineContext) -> None:
-    """What was found out about the kind upstream was about another one: that one may be missing, this one is not."""
+    """Forget whether the kind is missing upstream: that was found out about another kind."""
     store, name = context.store, kind_wide_name(policy.resource)
     if policy.upstream is Side.CLOUD:
         store.put_meta(crd_name(policy), ["", ""])
@@ -165,8 +165,8 @@ def _forget_others(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: En
     store, resource = context.store, policy.resource
     for (side, namespace), cursor in loaded.cursors.items():
         if side is policy.downstream and _is_counting(policy, context):
-            # The list for the count follows, but only a watch shows the last status of a copy that is gone (S4.1). It
-            # may not show the last event's object again, which the selector need not match: that proves no history.
+            # The list for the count follows, but only a watch shows the last status of a copy that is gone (S4.1). The
+            # new selector may not match the last event's object, so a watch that does not repeat it proves no restore.
             fingerprint = policy.fingerprint.text
             kept.cursors[side, namespace] = replace(cursor, fingerprint=fingerprint, seen_uid="", seen_version="")
         store.put_cursor(side, resource, namespace, kept.cursors.get((side, namespace)))

@@ -41,7 +41,7 @@ def crd_name(policy: KindPolicy) -> str:
 
 
 def another_name(policy: KindPolicy) -> str:
-    """Under which name the store keeps whether an edited projection names another kind of upstream's (C1.7)."""
+    """Under which name the store keeps that an edited projection names another kind upstream (C1.7)."""
     return f"another:{policy.resource}"
 
 
@@ -49,8 +49,9 @@ class HoldDriver:
     """The deletions of one kind: `holds` has those that are held or verified, `run` finds out about the rest.
 
     Every change that gives the machine something to find out or to record is made inside `event()`. `kind_is_back()` is
-    called when upstream, which did not serve the kind, serves it again, and `held()` when every deletion is held. While
-    the version is a guess, upstream may serve the kind in another version only: nothing is asked, and no answer counts.
+    called when upstream, which did not serve the kind, serves it again, and `kind_is_held()` when every deletion is to
+    be held from now on. While the version is a guess, upstream may serve the kind in another version only: nothing is
+    asked, and no answer counts.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class HoldDriver:
         context: EngineContext,
         informer_set: InformerSet,
         kind_is_back: Callable[[], None],
-        held: Callable[[], None],
+        kind_is_held: Callable[[], None],
     ) -> None:
         self._cache = cache
         self._context = context
@@ -69,7 +70,7 @@ class HoldDriver:
         self._connection = context.connections[self._upstream]
         self._informer_set = informer_set
         self._kind_is_back = kind_is_back
-        self._held = held
+        self._kind_is_held = kind_is_held
         self._retry_after = RetryAfter(self._connection.waits)
         """The pause that upstream asked for."""
         self._jitter = random.Random(random.random())  # noqa: S311
@@ -120,7 +121,7 @@ class HoldDriver:
         self._record()
         self._wake.set()
         if before is None and self.holds.held_every() is not None:
-            self._held()
+            self._kind_is_held()
 
     async def verify(self, key: Key) -> None:
         """Return when it is known whether a deletion is held or verified, or upstream has the object.

@@ -57,7 +57,7 @@ class RelatedFirst:
         return (entry.id, key) in self._released or (self._has_no_copy(key) and not self._is_unread(entry, key))
 
     def refers(self, entry: RelatedEntry, key: Key, references: References) -> bool:
-        """A primary was read: whether it refers to these. It did, if its copy was gone before it was first read."""
+        """A primary was read; whether it refers to these. It is released if its copy was gone before the first read."""
         source, wanted = (entry.id, key), self._wanted(entry.resource)
         ends = self._is_going(key) and self._has_no_copy(key) and self._is_unread(entry, key)
         if ends:
@@ -78,7 +78,7 @@ class RelatedFirst:
                 self._wanted(entry.resource).refer((entry.id, key), references)
 
     def hold(self) -> None:
-        """All copies of primaries are held: those that were about to go refer to what they did, again (C5.4)."""
+        """Every deletion of primaries is held: those whose copies are still there refer to their originals again."""
         for source, references in list(self._released.items()):
             id_, key = source
             copy = self._cache.views[self._policy.downstream].get(key)
