@@ -99,13 +99,13 @@ def test_F1_1_a_controller_that_cannot_list_an_input_writes_nothing_and_the_stat
 
 
 def test_S10_what_a_controller_may_not_write_of_its_own_needs_a_human():
-    told = "create combinedstatuses.fleet.crsyncer.cloudrobotics.com"
-    lease = {"metadata": {"annotations": {REFUSED: told}}, "spec": {"holderIdentity": "pod-a"}}
-    assert leader_of(lease).refused == told
-    content = shown(leader=replace(LEADER, refused=told))
+    write = "create combinedstatuses.fleet.crsyncer.cloudrobotics.com"
+    lease = {"metadata": {"annotations": {REFUSED: write}}, "spec": {"holderIdentity": "pod-a"}}
+    assert leader_of(lease).refused == write
+    content = shown(leader=replace(LEADER, refused=write))
     [reason] = content["reasons"]
     assert (reason["code"], content["health"], content["controller"]["state"]) == ("NotWritten", "attention", "running")
-    assert f"refuses the controller's {told}: " in reason["message"]
+    assert f"refuses the controller's {write}: " in reason["message"]
     assert "crsyncer fleet doctor" in reason["hint"]
 
 

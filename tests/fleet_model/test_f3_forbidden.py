@@ -147,14 +147,14 @@ def test_S10_F6_3_a_placements_own_objects_that_are_forbidden_are_tried_again_wi
 
 @pytest.mark.parametrize("refusal", [FORBIDDEN, INVALID])
 @pytest.mark.parametrize(
-    ("verb", "part", "told"),
+    ("verb", "part", "write"),
     [
         ("update", "/robotplacementdecisions/", f"update robotplacementdecisions.{FLEET}"),
         ("patch", "/p/status", f"patch robotplacements.{FLEET}/status"),
     ],
 )
 def test_S10_what_a_server_refuses_of_the_controllers_own_objects_needs_a_human_until_it_is_written(
-    verb: str, part: str, told: str, refusal: Reply
+    verb: str, part: str, write: str, refusal: Reply
 ) -> None:
     with fleet(robots=2) as world:
         failing = world.inject(refusal, verb=verb, part=part, times=1e6)
@@ -164,7 +164,7 @@ def test_S10_what_a_server_refuses_of_the_controllers_own_objects_needs_a_human_
             found = Asked(world).status()
             assert found["health"] == "attention"
             assert [each["code"] for each in found["reasons"]] == ["NotWritten"]
-            assert told in found["reasons"][0]["message"]
+            assert write in found["reasons"][0]["message"]
         failing.times = 0
         world.pass_time(70)
         world.agree()

@@ -80,8 +80,8 @@ class SourceMarks:
         except Conflict:
             return  # it has changed, which the watch shows
         except (Never, NotAllowed, Unsure) as error:
-            said = "the server refuses the mark" if kind.sensitive else str(error)
-            fault = Fault("", key.text, Reason.REFUSED, f"{UNWRITTEN}: {said}")
+            message = "the server refuses the mark" if kind.sensitive else str(error)
+            fault = Fault("", key.text, Reason.REFUSED, f"{UNWRITTEN}: {message}")
             tries = 0 if old is None else old.tries
             self._refused[key] = _Refusal(placement.uid, fault, tries + 1)
             if isinstance(error, Unsure):

@@ -116,7 +116,7 @@ class Losses:
             del self._lost[key]
 
     def gone(self, resource: str) -> None:
-        """The CRD of a kind of the root is gone."""
+        """The CRD of a kind is gone: its sources went with it, where it is one of the root."""
         self._gone.add(resource)
 
     def changed(self, change: Change, now: float, *, listed: str = "") -> None:
