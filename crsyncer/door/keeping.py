@@ -125,14 +125,14 @@ class Keeping:
                 raise answer
             else:
                 self._answers[name] = answer
-        files = last_files(self.settings.directory)
+        files = last_files(self.settings.directory) if self.silent.keys() - self._answers.keys() else {}
         for name, error in self.silent.items():
             if name not in self._answers and not leads_to(files.get(CONFIGURATION, ""), name):
                 raise error
             log.warning("%s: its last keys stay", error)
         certificate = self._certificate()
         known = {name: self._answers[name] for name in names if name in self._answers}
-        keys = merged_keys(known, in_use={} if len(known) == len(names) else keys_in(files))
+        keys = merged_keys(known, in_use=keys_in(files))
         return front_door(self.settings, shards_of(self.clusters), certificate=certificate, keys=keys)
 
     def _certificate(self) -> str:
