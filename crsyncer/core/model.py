@@ -236,6 +236,8 @@ class Pending:
     restored since, so that whatever it shows is older."""
     raw: bool = False
     """`value` is the whole copy: the steps of the kind's policy make the status of it when it is sent (C4.1)."""
+    reselected: bool = False
+    """The selection was edited while it waited: its object may be out of sight, and not gone (C1.7)."""
 
     @property
     def status(self) -> Any:

@@ -31,6 +31,8 @@ class Case(NamedTuple):
     """It is remembered which status upstream acknowledged last."""
     restored: bool
     """Upstream was restored while the row waited."""
+    reselected: bool
+    """The selection was edited while the row waited."""
 
     @property
     def proven(self) -> bool:
@@ -47,6 +49,11 @@ ROWS: tuple[tuple[str, Callable[[Case], bool], Delivery], ...] = (
     ("S5.4 its object is not known", lambda c: c.unseen, Delivery.KEEP),
     ("S4.1 its copy is not known", lambda c: c.copy is Gap.UNSEEN, Delivery.KEEP),
     ("S4.1 the store may be an older one", lambda c: c.proof is Proof.UNCHECKED, Delivery.KEEP),
+    (
+        "C1.7 its object may be out of sight",
+        lambda c: c.upstream == "absent" and c.reselected and c.proof is Proof.SHOWN,
+        Delivery.SEND,
+    ),
     ("S5.4 its object is gone", lambda c: c.upstream != "u-1", Delivery.NO_OBJECT),
     ("S4.9 upstream has it", lambda c: c.status == VALUE and not (c.merged and c.attempts), Delivery.ACKNOWLEDGE),
     (
@@ -82,7 +89,9 @@ def cases() -> list[Case]:
     both = (False, True)
     return [
         Case(*place, *status, *rest)
-        for place, status, *rest in product(places, statuses, both, (None, *Gap), Proof, (0, 1), (0, 1), both, both)
+        for place, status, *rest in product(
+            places, statuses, both, (None, *Gap), Proof, (0, 1), (0, 1), both, both, both
+        )
     ]
 
 
@@ -113,6 +122,7 @@ def decided(case: Case) -> Delivery:
             attempts=case.attempts,
             unanswered=UNANSWERED,
             follows=ANY_STATUS if case.restored else FOLLOWED,
+            reselected=case.reselected,
         ),
         Observation(found, case.freshness, case.tombstone),
         Observation(copy),

@@ -387,3 +387,14 @@ def test_C1_7_S4_1_the_last_status_of_a_copy_that_is_gone_survives_an_edit_made_
         world.pass_time(60)
         assert up.objects()["on1"]["status"] == {"n": 1}
         assert set(down.objects()) == {"on0", "on1"}
+
+
+@BOTH
+def test_C1_7_S4_1_a_status_that_waits_outlives_an_edit_that_selects_its_object_no_more(source: str) -> None:
+    with kind(source, few=1) as world:
+        up, down = roles(world, source)
+        world.weather[up.side].rules.append(Rule(lambda call: call.verb == "patch", UNAVAILABLE, 5))
+        down.set_status("off0", {"n": 1})
+        world.pass_time(1)
+        edit_policy(world, **EDITS["selector"], seconds=120)
+        assert (names(down), up.objects()["off0"].get("status")) == ({"on 2"}, {"n": 1})

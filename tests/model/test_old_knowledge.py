@@ -7,10 +7,11 @@ import pytest
 from crsyncer.core.content.annotations import SUBTREE
 from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
+from tests.model.answers import UNAVAILABLE
 from tests.model.policies import apply_policy, with_policy
 from tests.model.scene import SOURCES, copy, holds, original, restart, roles, scene, synced
 from tests.model.shared import returned, sharing
-from tests.model.weather import Fate
+from tests.model.weather import Fate, Rule
 from tests.model.world import World
 
 DONE = {"phase": "DONE"}
@@ -167,3 +168,20 @@ def test_C1_7_S8_3_an_edit_also_leaves_copies_behind_that_are_others_than_the_st
             apply_policy(world.robot, filter={"selector": {"matchLabels": {"tier": "on"}}})
         world.pass_time(60)
         assert (set(down.objects()), holds(world), world.status()["health"]) == ({"on"}, [], "healthy")
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_C1_7_S4_1_a_status_that_waits_is_given_up_where_its_object_was_deleted_behind_the_edit(anew: bool) -> None:
+    with with_policy(kinds={"goals": {"source": "cloud"}}) as world:
+        world.begin("a")
+        world.weather[Side.CLOUD].rules.append(Rule(lambda call: call.verb == "patch", UNAVAILABLE, 5))
+        world.report("a", DONE, seconds=1)
+        apply_policy(world.robot, filter={"selector": {"matchLabels": {"tier": "on"}}})
+        world.pass_time(1)
+        world.cloud.delete("a")
+        if anew:
+            world.cloud.create("a", spec={})
+        world.pass_time(60)
+        assert [each.get("status") for each in world.cloud.objects().values()] == [None] * anew
+        assert (world.robot.objects(), world.status()["outbox"]["depth"]) == ({}, 0)
+        assert world.status()["health"] == "healthy"

@@ -34,6 +34,8 @@ def decide_delivery(
     its upstream object              the row                              delivery
     unseen                           any                                  keep                 S5.4, S7.1
     any                              copy unseen, or unchecked            keep                 S4.1
+    absent, and no other             an edit may have hidden its object,  send                 C1.7
+                                     and it is the newest
     absent                           any                                  give up: no object   S4.1, S5.4
     seen, has this status            no earlier value is on its way       acknowledge          S4.9
     seen, has had another status     from the store, its copy is gone     give up: overtaken   S4.1
@@ -53,7 +55,8 @@ def decide_delivery(
     if own is Gap.UNSEEN or downstream.found is Gap.UNSEEN or proof is Proof.UNCHECKED:
         return Delivery.KEEP
     if not isinstance(own, View):
-        return Delivery.NO_OBJECT
+        may_be_there = upstream.found is Gap.ABSENT and row.reselected and proof is Proof.SHOWN
+        return Delivery.SEND if may_be_there else Delivery.NO_OBJECT
     own, record = receiver(own, record)
     on_its_way = row.merged and row.attempts  # an earlier value may still arrive: only an answer counts
     if own.status == value and not on_its_way:

@@ -283,8 +283,8 @@ class Cache:
         """Forget a pair that is absent on both sides."""
         if any(self.observe(side, key).found is not Gap.ABSENT for side in Side):
             return
-        row = self.pending.get(key)
-        if row is not None and self.observe(self.policy.upstream, key).of(row.upstream_uid) is Gap.UNSEEN:
+        row, upstream = self.pending.get(key), self.observe(self.policy.upstream, key)
+        if row is not None and (row.reselected or upstream.of(row.upstream_uid) is Gap.UNSEEN):
             return
         self.departed.discard(key)
         self.add_tombstone(key, None)

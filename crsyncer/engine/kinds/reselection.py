@@ -7,7 +7,7 @@ from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.kinds.endpoint import Endpoint
 from crsyncer.core.kinds.fingerprint import Fingerprint
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Key, Loaded, Record, Side, View
+from crsyncer.core.model import Key, Loaded, Pending, Record, Side, View
 from crsyncer.core.pair.actions import HoldReason
 from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.pair.project import view_of
@@ -120,6 +120,8 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
         connection.history.remember(cursor, connection.history_identity)
     tombstones = {key: each for key, each in loaded.tombstones.items() if same_objects or (each.held and same_places)}
     pending = loaded.pending if same_status else {}
+    if same_places and not same_objects:
+        pending = dict(_reselected(policy, loaded, pending, context))
     kept = Loaded(pending=pending, tombstones=tombstones, finalizers=loaded.finalizers)
     if not same_copies:
         store.forget_kind(resource, keep_outbox=same_status)
@@ -136,6 +138,18 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
     if same_places and not same_status:
         _note_statuses(policy, kept, context)
     return kept
+
+
+def _reselected(
+    policy: KindPolicy, loaded: Loaded, pending: dict[Key, Pending], context: EngineContext
+) -> Iterator[tuple[Key, Pending]]:
+    """The statuses that wait; upstream's objects, as they are known, may be out of sight from now on, and not gone."""
+    for key, row in pending.items():
+        own = loaded.views[policy.upstream].get(key)
+        hidden = own is not None and own.uid == row.upstream_uid and not own.shared
+        waiting = replace(row, reselected=row.reselected or hidden)
+        context.store.put_pending(policy.resource, key, waiting)
+        yield key, waiting
 
 
 def _with_propagation(loaded: Loaded, policy: KindPolicy) -> Iterator[tuple[Key, Record]]:

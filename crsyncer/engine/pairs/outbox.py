@@ -181,20 +181,24 @@ class Outbox:
                 self._acknowledge(key, row, wire=wire, resource_version="", returned=returned)
                 return False
             case Delivery.NO_OBJECT | Delivery.OVERTAKEN as reason:
-                side, resource = self._policy.upstream, self._policy.resource
-                self._recorder.record(Fact(side, resource, key, Action.GIVEN_UP, "S4.1", reason))
-                self._cache.set_pending(key, None)
+                self._give_up(key, reason)
                 return False
             case Delivery.NO_PLACE as reason:
                 raise Never(reason)
-        upstream, reply = self._cache.views[self._policy.upstream][key], None
+        reply = None
         self._sending[key] = wire
         try:
             if delivery is Delivery.RETURN:
-                await self._own.write(key, upstream.uid, value, status=wire)
+                await self._own.write(key, row.upstream_uid, value, status=wire)
             else:
-                reply = await self._writer.write(key, upstream, value, exact=self.proof(key) is Proof.MISSING)
+                exact = self.proof(key) is Proof.MISSING
+                reply = await self._writer.write(key, row.upstream_uid, value, upstream=upstream, exact=exact)
         except Conflict as error:
+            if upstream is None:  # it was out of sight, and may be gone
+                if isinstance(error, NotServed):
+                    raise
+                self._give_up(key, Delivery.NO_OBJECT)
+                return True
             unchanged = True
             if delivery is Delivery.SEND:
                 self._suspect()
@@ -202,22 +206,31 @@ class Outbox:
                 unchanged = listed and self._cache.views[self._policy.upstream].get(key) == upstream
             raise lasting(error, tries=failures + 1, unchanged=unchanged) from None
         except Unsure:
-            self._note_unanswered(key, upstream.uid, wire)
+            self._note_unanswered(key, row.upstream_uid, wire)
             raise
         finally:
             del self._sending[key]
-        version = "" if reply is None else await self._written(key, upstream, reply, value)
+        version = "" if reply is None else await self._written(key, row.upstream_uid, upstream, reply, value)
         self._acknowledge(key, row, wire=wire, resource_version=version, returned=reply is None)
+        if upstream is None:
+            self._cache.tidy(key)
         return True
 
-    async def _written(self, key: Key, upstream: View, reply: Reply, value: Any) -> str:
+    def _give_up(self, key: Key, reason: Delivery) -> None:
+        """Nobody takes the row any more."""
+        side, resource = self._policy.upstream, self._policy.resource
+        self._recorder.record(Fact(side, resource, key, Action.GIVEN_UP, "S4.1", reason))
+        self._cache.set_pending(key, None)
+        self._cache.tidy(key)
+
+    async def _written(self, key: Key, uid: str, upstream: View | None, reply: Reply, value: Any) -> str:
         """Upstream's object has the status; its version. Raises SyncError."""
-        metadata = shown(reply.body, upstream.uid)
+        metadata = shown(reply.body, uid)
         version = str(metadata.get("resourceVersion") or "")
-        if version == upstream.resource_version:
+        if upstream is not None and version == upstream.resource_version:
             self._suspect()  # it changed nothing: pruned by upstream's schema, or put where none is taken (S4.6)
         await self._cache.status_written(key, metadata=metadata, value=value)
-        if self.is_shared(key, upstream.uid):
+        if self.is_shared(key, uid):
             raise Conflict("upstream's object was marked as shared meanwhile")
         return version
 

@@ -24,14 +24,14 @@ class StatusWriter:
         """Whether the next status is written by PUT instead of PATCH."""
         self._both_forbidden = False
 
-    async def write(self, key: Key, upstream: View, value: Any, *, exact: bool) -> Reply:
+    async def write(self, key: Key, uid: str, value: Any, *, upstream: View | None, exact: bool) -> Reply:
         """Write a status, or remove it (None); the answer shows the object's metadata. Raises SyncError.
 
-        `exact`: only over the very version that `upstream` is. After the first 403 of a kind the other method follows
-        at once; once both are forbidden, each try is one request, by turns.
+        `upstream`: None if the object is out of sight. `exact`: only over the very version that it is. After the first
+        403 of a kind the other method follows at once; once both are forbidden, each try is one request, by turns.
         """
         if not self._puts:
-            call = object_calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
+            call = object_calls.patch_status(self._policy, key, uid, value, upstream=upstream, exact=exact)
             try:
                 reply = (await self._connection.request(call)).happened(patch=True)
             except NotAllowed as error:
@@ -44,14 +44,14 @@ class StatusWriter:
                 self._remember_puts(False)
                 return reply
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
-        if body is None:
-            raise Conflict("upstream's object is not in the store yet")
+        if body is None or upstream is None:
+            raise Conflict("upstream's object is not in the store")
         takes_metadata = object_calls.takes_metadata(self._policy, self._policy.upstream)
         if not takes_metadata and self._policy.subtree is None:
             # Only the status travels, so the newest version that is known will do. Elsewhere the body's own version
             # must guard what travels along with it: an older body never goes out under a newer version.
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": upstream.resource_version}}
-        call = object_calls.put_status(self._policy, key, upstream.uid, value, upstream=body)
+        call = object_calls.put_status(self._policy, key, uid, value, upstream=body)
         try:
             reply = (await self._connection.request(call)).happened()
         except NotAllowed as error:
