@@ -1,10 +1,15 @@
 """C1.7 and C7 on virtual time: an edit of a policy's projection leaves no copy behind in silence."""
 
+from typing import Any
+
 import pytest
 
 from crsyncer.ports import Reply
+from tests.model.blocking import LOCAL, MINE, finalizers
+from tests.model.config_maps import annotate_map, data, put_map
 from tests.model.policies import edit_policy
 from tests.model.projected import JOB_KIND, JOBS, PROJECTION, TASKS, tasks
+from tests.model.related import entry
 from tests.model.scene import holds, names, release, restart
 
 
@@ -116,3 +121,45 @@ def test_C1_7_C7_a_final_status_that_waits_for_the_robot_outlives_the_edit() -> 
         edit_policy(world, projection=JOBS, seconds=120)
         assert world.robot.objects()["a0"]["status"] == {"done": 1}
         assert names(world.cloud, TASKS) == set()
+
+
+@pytest.mark.parametrize("origin", ["cloud", "robot"])
+@pytest.mark.parametrize("mode", ["async", "blocking"])
+@pytest.mark.parametrize("killed", [False, True])
+def test_C1_7_C6_3_related_copies_go_before_a_copy_that_stays_where_it_was_as_its_object_goes(
+    origin: str, mode: str, killed: bool
+) -> None:
+    spec: dict[str, Any] = {"related": [entry(origin)], "deletion": {"mode": mode}}
+    with tasks("robot", **spec) as world:
+        here, there = (world.cloud, world.robot) if origin == "cloud" else (world.robot, world.cloud)
+        put_map(here, "m", x="1")
+        world.add("a", source="robot", spec={"maps": ["m"]}, seconds=30)
+        assert (set(data(there)), set(world.cloud.objects(TASKS))) == ({"m"}, {"a"})
+        made = len(world.writes)
+        world.robot.delete("a")
+        edit_policy(world, projection=JOBS, **spec, seconds=0.5)
+        if killed:
+            restart(world, kill=True)
+        world.pass_time(60)
+        gone = [write.resource for write in world.writes[made:] if write.verb == "delete"]
+        assert gone == ["configmaps", TASKS]
+        assert (world.robot.objects(), world.cloud.objects(TASKS)) == ({}, {})
+
+
+def test_C1_7_C6_3_with_blocking_an_object_waits_for_its_copy_where_that_was_and_for_related_ones() -> None:
+    spec: dict[str, Any] = {"related": [entry("robot")], "deletion": {"mode": "blocking"}}
+    with tasks("robot", **spec) as world:
+        put_map(world.robot, "m", x="1")
+        world.add("a", source="robot", spec={"maps": ["m"]}, seconds=30)
+        world.cloud.finalize("a", LOCAL, kind=TASKS)
+        annotate_map(world.cloud, "m", {}, finalizers=[LOCAL])
+        world.robot.delete("a")
+        edit_policy(world, projection=JOBS, **spec, seconds=120)
+        assert "deletionTimestamp" not in world.cloud.objects(TASKS)["a"]["metadata"]
+        annotate_map(world.cloud, "m", {}, finalizers=[])
+        world.pass_time(120)
+        assert (data(world.cloud), finalizers(world.robot)) == ({}, [MINE])
+        assert "deletionTimestamp" in world.cloud.objects(TASKS)["a"]["metadata"]
+        world.cloud.finalize("a", kind=TASKS)
+        world.pass_time(120)
+        assert (world.robot.objects(), world.cloud.objects(TASKS)) == ({}, {})

@@ -1,6 +1,6 @@
 """The observations of one kind on both sides, and the record of each pair. Memory holds digests, disk the bodies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -65,8 +65,8 @@ class Cache:
         """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
         self.uncounted: Callable[[], bool] = lambda: False
         """Whether copies may be there that no list has shown: what an edit leaves behind is not counted yet (C1.7)."""
-        self.elsewhere: set[Key] = set()
-        """Pairs whose copies may be where an edited projection left them, with a last status that was not read."""
+        self.elsewhere: Mapping[Key, bool] = {}
+        """Pairs whose copies may be where an edited projection left them; whether their last statuses were read."""
         self.wanted: Originals | None = None
         """Which of upstream's objects are wanted; None: all of them."""
         self.on_seen: Callable[[Side, Key, Json | None], None] | None = None
@@ -149,7 +149,7 @@ class Cache:
         freshness = self.freshness(side, key.namespace)
         if side is self.policy.downstream:
             is_answered = freshness is Freshness.CONFIRMED or key not in self.unanswered
-            is_counted = key not in self.elsewhere and not self.uncounted()
+            is_counted = self.elsewhere.get(key, True) and not self.uncounted()
             is_decided = self._copies is None or self._copies.are_decided()
             return freshness is not Freshness.STORED and is_answered and is_counted and is_decided
         if self.wanted is not None and self.wanted.is_unsure(key):

@@ -61,12 +61,16 @@ class LeftBehind:
         self._connection = context.connections[self._policy.downstream]
         self._places = FormerPlaces(self._policy.resource, context.store)
         self._places.be_at(self._policy.endpoint(self._policy.downstream))
-        self._cache.elsewhere = {copy.original for each in self._places.places for copy in each.copies.values()}
+        self._cache.elsewhere = dict.fromkeys(self._left(), False)
         self._cache.uncounted = self._is_uncounted
         self._terminating: set[str] = set()
         """The uids of copies in former places that their own finalizers keep."""
         self._spawn = spawn
         self._task: asyncio.Task[None] | None = None
+
+    def _left(self) -> set[Key]:
+        """The originals of the copies that are where they were."""
+        return {copy.original for each in self._places.places for copy in each.copies.values()}
 
     def _is_uncounted(self) -> bool:
         return self._holds.is_counting and bool(self._policy.selector_on(self._policy.downstream))
@@ -96,7 +100,7 @@ class LeftBehind:
     def _has_work(self) -> bool:
         if not self._connection.up.is_set() or self._reconciler.stopped:
             return False
-        if self._holds.is_counting or self._cache.elsewhere:
+        if self._holds.is_counting or not all(self._cache.elsewhere.values()):
             return all(
                 Freshness.STORED not in self._informer_set.freshnesses(side) for side in self._context.connections
             )
@@ -238,8 +242,17 @@ class LeftBehind:
             status = decide(upstream, Observation(view), policy, cache.record(key), pending=pending).status
             if isinstance(status, SendStatus):
                 self._reconciler.take(key, status, raw)
-        waiting, cache.elsewhere = cache.elsewhere, set()
-        for key in waiting:
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Last statuses were read, and copies may have gone: those of what upstream deletes are waited for (C6.3)."""
+        cache, left = self._cache, self._left()
+        upstream = cache.views[self._policy.upstream]
+        going = {key for key in cache.elsewhere if key not in upstream or upstream[key].terminating}
+        waiting = (going & left) - self._holds.copies.keys()
+        changed = [key for key, is_read in cache.elsewhere.items() if not is_read or key not in waiting]
+        cache.elsewhere = dict.fromkeys(waiting, True)
+        for key in changed:
             self._reconciler.enqueue(key)
 
     async def _delete(self) -> None:
@@ -252,6 +265,8 @@ class LeftBehind:
             for uid, copy in [each for each in left.items() if each[0] not in self._terminating]:
                 if self._reconciler.stopped or self._holds.held_every() is not None:
                     return
+                if self._waits(copy.original):
+                    continue
                 call = object_calls.delete(there, copy.name, uid, propagation=policy.propagation)
                 reply = await self._connection.request(call)
                 error = reply.error()
@@ -265,6 +280,14 @@ class LeftBehind:
                 fact = Fact(policy.downstream, policy.resource, copy.original, Action.DELETED, "C1.7", text)
                 self._context.recorder.record(fact)
             self._places.found(former, left)
+            self._look_again()
+
+    def _waits(self, original: Key) -> bool:
+        """Whether a copy waits for related ones, which go before it (C6.3)."""
+        first = self._reconciler.related_first
+        if first is None or not first.delay(original):
+            return False
+        return original not in self._cache.elsewhere or first.release(original) != 0
 
     @property
     def _marks(self) -> str:

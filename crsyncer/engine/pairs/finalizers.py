@@ -93,7 +93,7 @@ class Finalizers:
             self._policy,
             self._cache.finalizers.get(key),
             pending=self._cache.pending.get(key),
-            creating=key in self._creating,
+            creating=key in self._creating or key in self._cache.elsewhere,
             related=self._related_remain(key),
             refused=self._refused_for(key) > 0,
             now=self._now(),
@@ -203,7 +203,8 @@ class Finalizers:
         return uid if absent and not known else ""
 
     def _has_no_copy(self, key: Key) -> bool:
-        return has_no_copy(self._cache.observe(self._policy.downstream, key), self._policy)
+        found = self._cache.observe(self._policy.downstream, key)
+        return key not in self._cache.elsewhere and has_no_copy(found, self._policy)
 
     def _forget(self, key: Key) -> None:
         self._cache.set_finalizer(key, None)

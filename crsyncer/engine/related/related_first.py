@@ -178,7 +178,8 @@ class RelatedFirst:
 
     def _has_no_copy(self, key: Key) -> bool:
         downstream = self._cache.observe(self._policy.downstream, key)
-        return has_no_copy(downstream, self._policy) and key not in self._kind.reconciler.creating
+        may_be_there = key in self._kind.reconciler.creating or key in self._cache.elsewhere
+        return has_no_copy(downstream, self._policy) and not may_be_there
 
     def _is_gone(self, key: Key) -> bool:
         """Whether upstream's object is gone for certain, or about to go."""
