@@ -70,6 +70,27 @@ def test_S4_1_statuses_that_are_replayed_to_an_older_store_do_not_follow_newer_o
             assert {"n": 1} not in sent[2:]
 
 
+@pytest.mark.parametrize(("cloud", "subtree"), [("cut", None), ("late", None), ("late", "robot")])
+def test_S4_4_a_copy_that_is_made_anew_after_a_crash_has_the_status_that_was_acknowledged_last(
+    cloud: str, subtree: str | None
+) -> None:
+    for seed in range(6):
+        with scene(seed, goals={"status": False, "subtree": subtree}) as world:
+            world.begin("a", status={"robot": {"n": 1}})
+            world.weather[Side.CLOUD].lag = 3600.0
+            world.report("a", {"robot": {"n": 2}}, seconds=5)
+            assert original(world)["status"] == {"robot": {"n": 2}}
+            with world.down(kill=True):
+                world.robot.delete("a")
+                world.weather[Side.CLOUD].lag = 2.0
+                if cloud == "cut":
+                    world.cut("cloud")
+            world.pass_time(60)
+            assert copy(world)["status"] == {"robot": {"n": 2}}
+            world.heal("cloud")
+            assert copy(world)["status"] == original(world)["status"] == {"robot": {"n": 2}}
+
+
 def test_S6_1_content_that_is_newer_than_the_store_knows_is_not_put_back_while_the_watch_is_late() -> None:
     for seed in range(6):
         with scene(seed) as world:

@@ -61,6 +61,19 @@ def test_S8_3_a_restored_cloud_gets_lost_statuses_again_within_90_s_and_costs_no
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_S8_3_a_copy_that_went_with_its_status_is_made_again_from_what_the_restored_cloud_has(running: bool) -> None:
+    with synced() as world:
+        world.report("a", {"n": 1})
+        backup = world.cloud.snapshot()
+        world.report("a", {"n": 2})
+        with world.down(not running):
+            world.cloud.restore(backup)
+            world.robot.delete("a")
+        world.pass_time(90)
+        assert copy(world)["status"] == original(world)["status"]
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
 def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(running: bool) -> None:
     """There the cloud is downstream: it holds nothing back, and copies are made again."""
     with World(kinds={"goals": {"source": "robot"}}) as world:

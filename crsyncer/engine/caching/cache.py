@@ -53,8 +53,6 @@ class Cache:
         """Copies that were reported as deleted since their last write: an answer that is still to come is older."""
         self.unanswered: set[Key] = set()
         """Copies whose create was not answered when downstream's watch resumed: it may still have to show them."""
-        self._unshown: dict[Key, str] = {}
-        """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
         self._freshness: dict[tuple[Side, str], Freshness] = {}
         self._store = store
         self._resource = policy.resource
@@ -223,8 +221,6 @@ class Cache:
         if side is self.policy.upstream:
             if known is not None and known.uid != view.uid:
                 self._original_gone(key, known)
-            if not newer(self._unshown.get(key, ""), view.resource_version):
-                self._unshown.pop(key, None)
             self._upstream_seen(key, view)
         else:
             former = self._former.pop(key, "")
@@ -246,7 +242,6 @@ class Cache:
             self._copies.lost(side, view.uid)
         self._store.drop_copy(side, self._resource, key)
         if side is self.policy.upstream:
-            self._unshown.pop(key, None)
             self._shown.discard(key)
             if view is not None:
                 self._original_gone(key, view)
@@ -326,8 +321,8 @@ class Cache:
         """Upstream has acknowledged a status, with these metadata: show it at once, its echo may take a while.
 
         The body changes with it: a copy that is made again meanwhile starts with the status in it (S4.4). Where the
-        object may have other changes, which are still to come, the new version is not stored: a digest would find that
-        version known, and the changes would not be fetched (S9.4).
+        object may have other changes, which are still to come, it stays in its old version: a digest would find the new
+        one known, and the changes would not be fetched (S9.4).
         """
         side = self.policy.upstream
         body = await self._store.body(side, self._resource, key)
@@ -336,22 +331,23 @@ class Cache:
         if view is None or not newer(version, view.resource_version):
             return
         known = body is not None and body["metadata"]["resourceVersion"] == view.resource_version
-        if body is None or not known or self.policy.subtree is not None or touched(body["metadata"], metadata):
-            self._unshown[key] = version
-            if is_shared({"metadata": metadata}, self.policy):  # the watch may show so much later (F10.3)
-                self.views[side][key] = replace(view, shared=True)
-            return
-        body["metadata"]["resourceVersion"] = version
-        body["status"] = value
-        if value is None:
-            del body["status"]
-        self.views[side][key] = view_of(body, self.policy, side, key=key, views=self.views)
-        self.revisions[side].saw(key, version)
-        self._store.put_copy(side, self._resource, key, self.views[side][key], body)
+        if body is not None and known and self.policy.subtree is None:
+            if not touched(body["metadata"], metadata):
+                body["metadata"]["resourceVersion"] = version
+                self.revisions[side].saw(key, version)
+            body["status"] = value
+            if value is None:
+                del body["status"]
+            view = view_of(body, self.policy, side, key=key, views=self.views)
+            self._store.put_copy(side, self._resource, key, view, body)
+        # The watch may show much later that it is shared (F10.3).
+        self.views[side][key] = replace(view, shared=view.shared or is_shared({"metadata": metadata}, self.policy))
 
     def is_behind(self, key: Key) -> bool:
         """Whether upstream has acknowledged a status that the known version of the object does not have."""
-        return key in self._unshown
+        record, view = self.record(key), self.views[self.policy.upstream].get(key)
+        is_same = view is not None and view.uid == record.upstream_uid
+        return view is not None and is_same and newer(record.acknowledged_version, view.resource_version)
 
     async def body(self, side: Side, key: Key) -> Json | None:
         """The object as a side showed it last; None where that is not known."""
@@ -364,7 +360,8 @@ class Cache:
     def distrust(self, side: Side) -> None:
         """The side may have been restored: any version that it shows from now on counts as newer (S8.3)."""
         if side is self.policy.upstream:
-            self._unshown.clear()
+            for key, record in self.records.items():
+                self.remember(key, replace(record, acknowledged_version=""))
         self.revisions[side].rewound()
         for key, view in self.views[side].items():
             if side is self.policy.downstream and view.resource_version != DISTRUSTED:
