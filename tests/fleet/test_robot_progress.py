@@ -30,6 +30,7 @@ TALLIES = st.builds(
     acked=st.booleans(),
     report=st.sampled_from(Report),
     ready=st.booleans(),
+    is_unproven=st.booleans(),
 )
 
 

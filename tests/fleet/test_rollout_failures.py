@@ -192,6 +192,14 @@ def test_F8_4_content_that_was_begun_and_never_ready_is_replaced_in_turn(new_lea
     assert desk.said("r1") == said(RobotState.STAMPED, "s2", at=T + 1800)
 
 
+@pytest.mark.parametrize("is_unproven", [True, False])
+def test_F8_4_what_was_begun_and_never_acked_is_replaced_also_where_its_decision_was_deleted(is_unproven):
+    desk = Desk(rollout())
+    desk.tell("r1", **NEW, report=OFFLINE, is_unproven=is_unproven)
+    assert desk.step() == (["r1"] if is_unproven else [])
+    assert desk.states == {"r1": RobotState.STAMPED if is_unproven else RobotState.DEFERRED}
+
+
 def test_F8_4_content_that_was_ready_once_is_kept():
     desk = Desk(rollout())
     fallen(desk)

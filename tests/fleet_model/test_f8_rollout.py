@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.fleet_model.fleet_agents import OFFLINE_SECONDS
 from tests.fleet_model.rolling import entries, rolling
-from tests.fleet_model.world_parts import INVENTORY_KIND
+from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND
 
 CANARY: dict[str, Any] = {"groups": [{"matchLabels": {"canary": "yes"}}]}
 CANARIES = {"o3": {"canary": "yes"}, "o4": {"canary": "yes"}}
@@ -112,6 +113,21 @@ def test_F8_4_an_offline_robot_keeps_its_content_and_catches_up():
         fleet.settle()
         assert fleet.with_content(2) == {"o1", "o2", "o3", "f1"}
         assert (fleet.states()["f1"], fleet.states()["f2"]) == ("Ready", "Deferred")
+
+
+def test_F8_4_robots_that_bad_content_took_offline_get_better_content_though_their_decision_is_deleted():
+    with rolling(4, offline=1) as fleet:
+        fleet.change("fatal", seconds=30.0)
+        assert fleet.with_content("fatal")
+        fleet.world.kill()
+        for _, name in sorted(fleet.world.stored(DECISIONS)):
+            fleet.world.cloud.delete(name, kind=DECISIONS)
+        fleet.world.pass_time(OFFLINE_SECONDS)
+        fleet.world.cloud.set("dock", spec={"x": 3})
+        fleet.world.start()
+        fleet.settle()
+        assert fleet.with_content(3) == {"o1", "o2", "o3", "o4"}
+        assert fleet.states()["f1"] == "Deferred"
 
 
 def test_F8_5_without_reports_a_rollout_orders_and_gates_nothing():

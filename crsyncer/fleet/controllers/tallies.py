@@ -37,19 +37,21 @@ class Tallies:
         unit = shard_unit(shard) if placement.shared else robot
         is_lost = placement.shared and shard not in fleet.shards
         total = self.seats.total(placement.text, unit)
-        pairs = ((row.uid, row.marks.number) for row in self.rows_of(placement, robot))
+        pairs = [(row.uid, row.marks.number) for row in self.rows_of(placement, robot)]
         report, applied = self.reports.of_placement(robot, placement.uid)
+        is_acked = applied is not None and applied == applied_digest(pairs)
         return RobotTally(
             replicas=len(fleet.index.sources_of(placement.text)) if placement.shared else total.replicas,
             due=total.due,
             errors=total.errors + is_lost,
             terminating=total.terminating,
             stamp=total.stamp,
-            acked=applied is not None and applied == applied_digest(pairs),
+            acked=is_acked,
             report=Report.UNREPORTED if placement.shared else report,
             ready=self.returned.evaluations.ready(placement.text, robot),
             labels=fleet.index.robots[robot].labels,
             message=unknown_shard(shard, fleet.shards) if is_lost else total.message,
             away=self.shards.is_closed(robot, placement),
             unheard=not self.shards.is_heard(robot),
+            is_unproven=bool(pairs) and not is_acked,
         )

@@ -32,13 +32,17 @@ class RobotProgress:
 
 
 def restored(stored: Decided | None, tally: RobotTally, now: float) -> RobotProgress:
-    """What a new leader knows of a robot: what its Decision says (F8.4). Without one it is new.
+    """What a new leader knows of a robot: what its Decision says (F8.4).
+
+    Without one it is new; what it has and has not acked was never Ready, and a robot that this took offline would
+    otherwise be left for later for ever.
 
     A robot that is InFlight or Failed with a stamp counts as begun online. The stamp is missing where the content was
     Ready before; then it is taken to be that of now unless a replica is due.
     """
     if stored is None:
-        return RobotProgress(RobotState.WAITING, math.floor(now), tally.stamp)
+        unproven = tally.stamp if tally.is_unproven else ""
+        return RobotProgress(RobotState.WAITING, math.floor(now), tally.stamp, unproven=unproven)
     found = RobotProgress(stored.state, _since(stored.since, now), tally.stamp, unproven=stored.stamp)
     match stored.state:
         case RobotState.READY:

@@ -42,6 +42,8 @@ class RobotTally:
     """Its shard cannot be seen: it is not known what the robot has, and it is not begun."""
     unheard: bool = False
     """Nobody knows yet whether it reports: it counts where it would be begun online."""
+    is_unproven: bool = False
+    """It has replicas, and has not acked them: they were never Ready (F6.4)."""
 
 
 class Begun(StrEnum):
