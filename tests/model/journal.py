@@ -41,6 +41,11 @@ class Request:
         made = self.call.body["metadata"]["name"] if self.call.verb == "create" else ""
         return f"{self.call.path}/{made}" if made else self.call.path
 
+    @property
+    def is_probe(self) -> bool:
+        """Whether it only asks if what is known still holds (S8.2)."""
+        return "1" in (self.query.get("limit"), self.query.get("timeoutSeconds"))
+
     def answer(self, status: int, now: float) -> None:
         """Note what came back."""
         self.status, self.answered = status, now
@@ -82,3 +87,9 @@ class Journal:
             and part in request.call.path
             and request.sent >= since
         ]
+
+    def is_read_anew(self, side: Side, resource: str, *, since: float, until: float) -> bool:
+        """Whether a side gave no answer all that time, and its kind is listed then: what happened is never shown."""
+        answered = [each for each in self.asked(side, since=since) if each.status is not None]
+        reads = [each for each in answered if each.kind == resource.partition(".")[0] and not each.is_probe]
+        return bool(reads) and reads[0].verb == "list" and answered[0].sent > until

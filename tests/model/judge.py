@@ -333,6 +333,9 @@ class Judge:
                 if copy.bare or not copy.reports or (copy.removed is not None and self.world.deaths):
                     continue  # it may have gone before an agent saw its status
                 reported, status = copy.reports[-1]
+                where, gone = (copy.side, copy.resource), copy.removed
+                if gone is not None and self.world.journal.is_read_anew(*where, since=reported, until=gone):
+                    continue  # it came and went unseen
                 known = math.inf if self.forgot else reported
                 if any(each.is_successor_of(copy, by=known) for each in map(self._objects.__getitem__, copies)):
                     continue  # it is what an edited projection left behind, and nobody's copy any more (C1.7)

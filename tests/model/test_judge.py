@@ -172,6 +172,30 @@ def test_C1_7_a_status_is_owed_to_an_original_that_is_selected_again() -> None:
         reselect()
 
 
+def come_and_go(defect: AbstractContextManager[None], *, forgets: bool) -> None:
+    """A copy reports something and is deleted while the link to its side is cut; the server may not replay that."""
+    with goal() as world, defect:
+        world.cut("robot", seconds=1)
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(60)
+        world.robot.delete("a")
+        if forgets:
+            world.robot.compact()
+        world.pass_time(1)
+        world.heal("robot", seconds=120)
+
+
+def test_S4_1_a_status_that_no_watch_replays_and_no_list_shows_is_owed_to_nobody() -> None:
+    come_and_go(nullcontext(), forgets=True)
+
+
+def test_S4_1_a_status_that_a_watch_replays_is_owed_though_its_copy_is_gone() -> None:
+    come_and_go(nullcontext(), forgets=False)
+    unsent = Mutant("nothing is sent", decide._status, "send if fresh or lost or late", "None if True", noticed_by="")
+    with unsent.alive(), pytest.raises(AssertionError, match=r"the status .* has never reached its original"):
+        come_and_go(nullcontext(), forgets=False)
+
+
 def test_C6_3_blocking_ends_when_the_agent_can_hear_that_the_policy_was_deleted() -> None:
     steps = (
         Step("wait", (1.0,)),
