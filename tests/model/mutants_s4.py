@@ -35,7 +35,7 @@ MUTANTS = (
            '"" if row.unanswered == wire else row.unanswered', '""',
            noticed_by="S4_1_S10_an_older_status_of_an_agent_that_was_stopped_lands_and_is_followed_by_the_newest_one"),
     Mutant("a mark is known from the watch alone", Cache.status_written,
-           "shared=True", "shared=view.shared",
+           "view.shared or is_shared(", "view.shared and is_shared(",
            noticed_by="F10_3_a_mark_that_the_watch_shows_late_is_known_from_the_answer_to_a_status"),
     Mutant("own objects that may not be listed end the audit", Outbox.look,
            "if not is_refusal(error):", "if True:",
