@@ -25,7 +25,7 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
-from crsyncer.core.pair.project import bears_mark, is_shared, view_of, without_values
+from crsyncer.core.pair.project import bears_mark, is_shared, status_with, view_of, without_values
 from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import newer
@@ -321,8 +321,8 @@ class Cache:
         """Upstream has acknowledged a status, with these metadata: show it at once, its echo may take a while.
 
         The body changes with it: a copy that is made again meanwhile starts with the status in it (S4.4). Where the
-        object may have other changes, which are still to come, it stays in its old version: a digest would find the new
-        one known, and the changes would not be fetched (S9.4).
+        object may have other changes, or neighbours of the subtree, which are still to come, it stays in its old
+        version: a digest would find the new one known, and the changes would not be fetched (S9.4).
         """
         side = self.policy.upstream
         body = await self._store.body(side, self._resource, key)
@@ -331,12 +331,12 @@ class Cache:
         if view is None or not newer(version, view.resource_version):
             return
         known = body is not None and body["metadata"]["resourceVersion"] == view.resource_version
-        if body is not None and known and self.policy.subtree is None:
-            if not touched(body["metadata"], metadata):
+        if body is not None and known:
+            if self.policy.subtree is None and not touched(body["metadata"], metadata):
                 body["metadata"]["resourceVersion"] = version
                 self.revisions[side].saw(key, version)
-            body["status"] = value
-            if value is None:
+            body["status"] = status_with(body, self.policy, value)
+            if body["status"] is None:
                 del body["status"]
             view = view_of(body, self.policy, side, key=key, views=self.views)
             self._store.put_copy(side, self._resource, key, view, body)
