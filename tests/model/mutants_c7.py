@@ -11,6 +11,7 @@ from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.left_behind import LeftBehind
 from crsyncer.engine.kinds.reselection import reselect
 from crsyncer.engine.pairs import unseen_finalizers
+from crsyncer.engine.pairs.finalizers import Finalizers
 from tests.model.mutant import Mutant
 
 # fmt: off
@@ -94,8 +95,14 @@ MUTANTS = (
            "finalizers=loaded.finalizers", "finalizers={}",
            noticed_by="C6_3_the_policys_selector_is_a_label_too"),
     Mutant("a copy in its former place is not read before there is another one", LeftBehind.__init__,
-           "copy.original for each in self._places.places", "copy.original for each in ()",
+           "dict.fromkeys(self._left(), False)", "{}",
            noticed_by="C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_there"),
+    Mutant("a copy in its former place does not wait for related ones", LeftBehind._delete,
+           "if self._waits(copy.original):", "if False:",
+           noticed_by="C1_7_C6_3_related_copies_go_before_a_copy_that_stays_where_it_was_as_its_object_goes"),
+    Mutant("no finalizer waits for a copy in its former place", Finalizers.plan,
+           "key in self._creating or key in self._cache.elsewhere", "key in self._creating",
+           noticed_by="C1_7_C6_3_with_blocking_an_object_waits_for_its_copy_where_that_was_and_for_related_ones"),
     Mutant("a place that was left before it was listed has what the store knows", reselection._leave_behind,
            "is_known=listed and not under_way", "is_known=not under_way",
            noticed_by="C1_7_copies_go_also_from_a_place_that_was_left_again_before_it_was_listed"),
