@@ -257,6 +257,7 @@ class PolicyMachine:
         self.world.lose_database()
         self.checker.forgot = True
         self.checker.deletions.forget()
+        self.checker.projections.forget()
         self.environment.start()
 
     def apply(self) -> None:

@@ -38,6 +38,8 @@ class ProjectionJudge:
         self._own: dict[str, str] = {}
         """By uid, the kind of an object of the cloud."""
         self._edited = -_RACE_SECONDS
+        self._forgot = -1.0
+        """When the agent lost its store: it does not know where copies that it made before were left."""
         if setup.edits_projection:
             checker.watch(self._look)
             world.listeners.append(self._answered)
@@ -66,6 +68,10 @@ class ProjectionJudge:
         in_force = self._followed.in_force()
         return self._setup.source == Side.ROBOT and any(each != kind for each in in_force)
 
+    def forget(self) -> None:
+        """The agent has lost its store."""
+        self._forgot = self._world.clock.now
+
     def leave(self) -> None:
         """Goals are another kind of the cloud now."""
         self._edited = self._world.clock.now
@@ -76,11 +82,12 @@ class ProjectionJudge:
 
     def open_ends(self) -> Iterator[str]:
         """The objects of other kinds of the cloud that are kept (C6.3), or are left there (C1.7)."""
-        if self._checker.forgot:
-            return
         for (kind, _, name), each in elsewhere(self._world.cloud).items():
-            if self._setup.source == Side.CLOUD and MINE in (each["metadata"].get("finalizers") or []):
+            kept = MINE in (each["metadata"].get("finalizers") or []) and not self._checker.forgot
+            if self._setup.source == Side.CLOUD and kept:
                 yield f"{kind} {name} is not released"
+            if self._checker.born(each) <= self._forgot:
+                continue
             asked = "deletionTimestamp" in each["metadata"] or each["metadata"]["uid"] in self._checker.late
             if self._setup.source == Side.ROBOT and signed(each) and is_marked(each) and not asked:
                 yield f"{kind} {name} is left behind"

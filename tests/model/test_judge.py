@@ -9,6 +9,7 @@ import pytest
 from crsyncer.core.kinds import read_kind
 from crsyncer.core.pair import decide
 from crsyncer.engine.kinds.left_behind import LeftBehind
+from tests.model.check import Violation
 from tests.model.history import Step
 from tests.model.mutant import Mutant
 from tests.model.policies import EDGE, apply_policy, edit_policy, on_robot, with_policy
@@ -206,3 +207,20 @@ def test_C6_3_blocking_ends_when_the_agent_can_hear_that_the_policy_was_deleted(
         Step("create", ("a", 8, 2, 1, 1)),
     )
     PolicyMachine(replace(policy_history_of(7043), steps=steps)).run()
+
+
+def test_C1_7_without_its_store_an_agent_still_has_to_delete_what_it_left_behind_since() -> None:
+    steps = (
+        Step("project", (2,)),
+        Step("lose_store"),
+        Step("delay", ("robot", 2.0, 0.5)),
+        Step("delay", ("cloud", 0.5, 2.0)),
+        Step("create", ("c", 5, 4, 3, 1)),
+        Step("create", ("a", 3, 5, 3, 1)),
+        Step("create", ("b", 5, 1, 1, 0)),
+    )
+    history = replace(policy_history_of(733784), steps=steps)
+    PolicyMachine(history).run()
+    left = Mutant("nothing goes", LeftBehind._delete, "each in left.items()", "each in {}.items()", noticed_by="")
+    with left.alive(), pytest.raises(Violation, match="is left behind"):
+        PolicyMachine(history).run()
