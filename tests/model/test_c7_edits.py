@@ -9,7 +9,7 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN, GARBAGE, NO_LISTS
+from tests.model.answers import FORBIDDEN, GARBAGE, NO_LISTS, invalid
 from tests.model.policies import EDGE, apply_policy, delete_policy, edit_policy, with_policy
 from tests.model.projected import JOB_KIND, JOBS, NONES, PROJECTION, TASKS, projected, tasks
 from tests.model.scene import SOURCES, restart, roles
@@ -211,3 +211,14 @@ def test_C1_7_an_edit_that_a_crash_cut_short_and_that_was_undone_deletes_no_copy
                 apply_policy(world.robot, projection=PROJECTION)
             world.pass_time(60)
             assert world.cloud.objects(TASKS)["a"]["metadata"]["uid"] == made, moment
+
+
+@pytest.mark.parametrize("answer", [FORBIDDEN, Reply(500, {"message": "a webhook"}), invalid("not that one")], ids=str)
+def test_S9_5_C1_7_a_copy_that_cannot_be_deleted_where_it_was_keeps_no_other_one_there(answer: Reply) -> None:
+    with tasks("robot", "a", "b", "c") as world:
+        world.inject("cloud", answer, verb="delete", part="/tasks/a", times=math.inf)
+        edit_policy(world, projection=JOBS, seconds=60)
+        assert set(world.cloud.objects(TASKS)) == {"a"}
+        world.mend("cloud")
+        world.pass_time(90)
+        assert world.cloud.objects(TASKS) == {}

@@ -28,7 +28,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.engine.pairs.reconciler import Reconciler
-from crsyncer.errors import Never, NotAllowed, NotServed, SyncError, Unsure
+from crsyncer.errors import Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 from crsyncer.runtime import list_objects
 
 log = logging.getLogger(__name__)
@@ -257,7 +257,7 @@ class LeftBehind:
 
     async def _delete(self) -> None:
         await self._context.store.durable()
-        policy = self._policy
+        policy, failed = self._policy, None
         for former in list(self._places.places):
             place = former.place
             there = replace(policy, in_cloud=place)
@@ -270,8 +270,11 @@ class LeftBehind:
                 call = object_calls.delete(there, copy.name, uid, propagation=policy.propagation)
                 reply = await self._connection.request(call)
                 error = reply.error()
-                if error is not None and reply.status not in (404, 409):
+                if isinstance(error, Throttled):
                     raise error
+                if error is not None and reply.status not in (404, 409):
+                    failed = error  # of this copy, maybe: the others do not wait for it (S9.5)
+                    continue
                 if error is None and is_still_there(reply.body, uid):
                     self._terminating.add(uid)
                     continue
@@ -281,6 +284,8 @@ class LeftBehind:
                 self._context.recorder.record(fact)
             self._places.found(former, left)
             self._look_again()
+        if failed is not None:
+            raise failed
 
     def _waits(self, original: Key) -> bool:
         """Whether a copy waits for related ones, which go before it (C6.3)."""
