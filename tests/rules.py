@@ -1,7 +1,7 @@
 """Each numbered rule of the design and the tests that show it: `make rules`.
 
 A test is named after its rule: `test_S4_2_...` shows S4.2, `test_S5_5a_...` a part of S5.5, `test_S3_2_S5_4_...` two,
-`test_C9_1_...` C9.1. Of the fleet's rules (F) those are listed whose milestone is there.
+`test_C9_1_...` C9.1. F are the rules of a fleet; those of its front door (G) are shown by tests/door alone.
 A rule is shown when one of its tests runs the real engine or fleet controller, on virtual time (tests/model,
 tests/fleet_model) or on real API servers (tests/system, tests/faults), in `make test`: a test that is nightly, skipped
 or expected to fail shows nothing.
@@ -76,6 +76,7 @@ RULES = {
     "C1.4": "kinds without a CRD are as the robot's discovery shows them, and want a filter",
     "C1.5": "status and the condition Ready show what became of each policy",
     "C1.6": "SyncPolicies may themselves come from the cloud, by the annotations of their CRD",
+    "C1.7": "what an edit selects no more is found by its marks, and held where it is much or where others may need it",
     "C2.1": "copies of kinds with a policy have marks, originals have none, and marks are never copied",
     "C2.2": "the store, uids, annotations and label hashes say whose copy an object is; local ones are not touched",
     "C2.3": "a copy's name is chosen once: templates, restarts and a lost store move no copy",
@@ -130,8 +131,26 @@ RULES = {
     "F5.3": "the finalizer waits for replicas, never for robots; Decisions go before it",
     "F5.4": "KeepReplicas takes away the marks alone",
     "F5.5": "missing robot namespaces are made, and never changed or deleted",
+    "F6.2": "a singleton's status is copied to its source, and removed when robots are none or two, also after downtime",
     "F6.3": "finalizer, Decision, replica, in this order; statuses at most every 5 s",
     "F6.4": "the state of each robot, and their counts",
+    "F7.1": "expressions see the source, the returned status, the robot and how far it is; endless ones are refused",
+    "F7.2": "an error means not ready, is a cell's text, or leaves the row out and is listed",
+    "F7.3": "an event evaluates one row; rows are sorted and limited, aggregates are as in SQL",
+    "F7.4": "results are in the order of the collectors; a bad one is named, and the others go on",
+    "F8.1": "a robot is begun with all its due replicas, group after group, in an order that stays",
+    "F8.2": "at most maxConcurrency robots are in flight; the Decision says so before the first write",
+    "F8.3": "a robot that is not Ready in time is Failed; beyond maxFailures none is begun",
+    "F8.4": "offline robots keep what they have, or are written in turn; what never was Ready is replaced",
+    "F8.5": "robots without reports are written in turn, and gate nothing",
+    "F9.1": "a report counts that names its robot, from the robot's own namespace and shard",
+    "F9.2": "it is written on change, at most every 10 s, else every 300 s",
+    "F9.3": "one report carries all that a wave of replicas acknowledges",
+    "F9.4": "a robot is online for 660 s after its last report, by the API server's clock",
+    "F9.5": "what is applied is a digest per placement, and nothing is said before all is listed",
+    "F9.6": "a robot has acknowledged what the placement has written for it, and nothing older",
+    "F10.2": "replicas are written to their robot's shard, and are never moved",
+    "F10.3": "shared sources are copied to each shard, where absence proves nothing; statuses are the robots' own",
     "F11": "many writes of one placement do not hold up another",
 }
 

@@ -95,7 +95,7 @@ MUTANTS = (
            noticed_by="F7_3_the_limit_counts_and_the_rows_before_it_are_told"),
     Mutant("a CombinedStatus stays", CombinedObjects.plan,
            "return Drop()", "return Nothing()",
-           noticed_by="F7_3_statuses_are_combined_beside_the_placement_and_a_restart_writes_nothing"),
+           noticed_by="F7_2_F7_3_statuses_are_combined_beside_the_placement_and_a_restart_writes_nothing"),
     Mutant("a missing collector is not missed", Evaluations.collected,
            "if not (missing or wrong):", "if not wrong:",
            noticed_by="F7_4_missing_and_bad_collectors_are_told"),

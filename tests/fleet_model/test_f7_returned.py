@@ -79,7 +79,7 @@ def test_F7_1_a_bad_expression_is_a_condition_and_replicas_go_on():
         assert world.condition("Resolved") == ("True", "Resolved")
 
 
-def test_F7_3_statuses_are_combined_beside_the_placement_and_a_restart_writes_nothing():
+def test_F7_2_F7_3_statuses_are_combined_beside_the_placement_and_a_restart_writes_nothing():
     with fleet(robots=3) as world:
         collector(world)
         collector(world, "d", **COUNT)

@@ -1,6 +1,6 @@
 """The outcomes of one kind's jobs: counts and reports them, and decides how each is tried again (S10).
 
-The usual wait, one of `core/watching/backoff.py`, is chosen in `runtime/dispatcher.py`.
+Unless it chooses a wait, the dispatcher takes the usual one of `core/watching/backoff.py`.
 """
 
 import asyncio
