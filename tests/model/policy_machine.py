@@ -328,6 +328,7 @@ class PolicyMachine:
 
     def _let_go(self) -> None:
         """Nobody else keeps copies."""
+        self.projections.let_go()
         for where in objects_of(self.down, GOALS):
             self.edits.finalize(self.down, GOALS, where, [])
         for resource in self.checker.references.origins:

@@ -161,6 +161,12 @@ class Projections:
             if group.resource == GOALS and group.reason == "SelectionChanged":
                 self._machine.world.order("release", id=group.id)
 
+    def let_go(self) -> None:
+        """Nobody else keeps copies that an edit has left where they were."""
+        if self._machine.down is self._cloud:
+            for kind, namespace, name in elsewhere(self._cloud):
+                self._cloud.finalize(name, kind=kind, namespace=namespace)
+
     def settle(self) -> None:
         """The cloud serves what the policy means."""
         if self._form == _UNSERVED:

@@ -224,3 +224,14 @@ def test_C1_7_without_its_store_an_agent_still_has_to_delete_what_it_left_behind
     left = Mutant("nothing goes", LeftBehind._delete, "each in left.items()", "each in {}.items()", noticed_by="")
     with left.alive(), pytest.raises(Violation, match="is left behind"):
         PolicyMachine(history).run()
+
+
+def test_C6_3_an_object_waits_for_a_copy_that_somebody_keeps_where_an_edit_left_it_and_both_let_go() -> None:
+    steps = (
+        Step("create", ("a", 2, 3, 2, 1)),
+        Step("wait", (100.0,)),
+        Step("keep_copy", ("a", 1)),
+        Step("remove", ("a",)),
+        Step("project", (3,)),
+    )
+    PolicyMachine(replace(policy_history_of(771043), steps=steps)).run()
