@@ -131,7 +131,7 @@ RULES = {
     "F5.3": "the finalizer waits for replicas, never for robots; Decisions go before it",
     "F5.4": "KeepReplicas takes away the marks alone",
     "F5.5": "missing robot namespaces are made, and never changed or deleted",
-    "F6.2": "a singleton's status is copied to its source, and removed when robots are none or two, also after downtime",
+    "F6.2": "a singleton's status is copied to its source, and removed when it is none any more, also after downtime",
     "F6.3": "finalizer, Decision, replica, in this order; statuses at most every 5 s",
     "F6.4": "the state of each robot, and their counts",
     "F7.1": "expressions see the source, the returned status, the robot and how far it is; endless ones are refused",
