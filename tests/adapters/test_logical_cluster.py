@@ -14,8 +14,8 @@ from crsyncer.sandbox.agent_process import AgentProcess
 from tests.adapters.kube_server import TOKEN, Certificates, refused, write_config
 from tests.bench.served import Served, served
 from tests.delivery.command_line import crsyncer
-from tests.model.connection import Signal
-from tests.model.plane import GROUP, Plane
+from tests.model.simulation.connection import Signal
+from tests.model.simulation.plane import GROUP, Plane
 from tests.system.bed import crd
 
 ID = "2hnrv0u1m7d8h2ar"

@@ -11,9 +11,9 @@ from pathlib import Path
 from aiohttp import web
 
 from crsyncer.core.requests.calls import JSON, Call
-from tests.model.api_server import ApiServer
-from tests.model.storage import Storage
-from tests.model.watches import Watch, gone, open_watch, too_old
+from tests.model.simulation.api_server import ApiServer
+from tests.model.simulation.storage import Storage
+from tests.model.simulation.watches import Watch, gone, open_watch, too_old
 
 _KEPT_CHANGES = 2_000
 """How many changes a watch may be behind, as with a real server's ring."""

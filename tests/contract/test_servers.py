@@ -17,9 +17,9 @@ from tests import planes
 from tests.contract.kinds import kinds
 from tests.contract.pages import pages
 from tests.contract.script import PATIENCE, Script
-from tests.model.connection import Connection
-from tests.model.plane import Plane
-from tests.model.world import World
+from tests.model.simulation.connection import Connection
+from tests.model.simulation.plane import Plane
+from tests.model.simulation.world import World
 
 
 class _Open:

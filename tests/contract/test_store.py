@@ -12,8 +12,8 @@ from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.agent_ports import Store
 from crsyncer.core.model import FinalizerRow, Record, ReferenceRow, Side, Tombstone
 from tests.adapters.store_kit import GOALS, body, cursor, key, pending, view
-from tests.model.disk import Disk, Memory
-from tests.model.world import World
+from tests.model.simulation.disk import Disk, Memory
+from tests.model.simulation.world import World
 from tests.mount import Mount, mounted
 from tests.system.bed import eventually
 

@@ -7,7 +7,7 @@ import yaml
 
 from crsyncer.cli.api import _list
 from crsyncer.core.apis.revise import revise
-from tests.core.crds import crd, version
+from tests.core.apis.crds import crd, version
 from tests.delivery.command_line import crsyncer
 
 TEXT = {"type": "string"}

@@ -30,10 +30,10 @@ from crsyncer.ports import Reply, Send
 from tests.console.moving_kit import deployment, named, pairs
 from tests.core.builders import crd
 from tests.delivery.command_line import crsyncer, write_kubeconfig
-from tests.model.life import ROBOT, AgentSettings
-from tests.model.scene import copy, holds, original, scene
-from tests.model.weather import Rule
-from tests.model.world import World
+from tests.model.simulation.life import ROBOT, AgentSettings
+from tests.model.simulation.scene import copy, holds, original, scene
+from tests.model.simulation.weather import Rule
+from tests.model.simulation.world import World
 
 FILE = Path(__file__).parents[2] / "MOVING.md"
 PAGE = FILE.read_text()

@@ -2,7 +2,7 @@
 
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
-from tests.model.api_server import ApiServer
+from tests.model.simulation.api_server import ApiServer
 
 
 def answered(server: ApiServer, call: Call) -> Reply:

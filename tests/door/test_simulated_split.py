@@ -15,9 +15,9 @@ from crsyncer.door.split.splitting import Splitting
 from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
 from tests.door.simulated import answered
-from tests.model.api_server import ApiServer
-from tests.model.clock import Clock
-from tests.model.storage import Storage
+from tests.model.simulation.api_server import ApiServer
+from tests.model.simulation.clock import Clock
+from tests.model.simulation.storage import Storage
 from tests.system.bed import crd
 
 GOALS, FINDINGS = (crd("lab.example.com", plural=plural) for plural in ("goals", "findings"))

@@ -26,8 +26,8 @@ from crsyncer.engine.kinds.negotiation import robots_version
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
-from tests.model.disk import Disk, Memory
-from tests.model.life import Tally
+from tests.model.simulation.disk import Disk, Memory
+from tests.model.simulation.life import Tally
 from tests.system.bed import eventually, some_at_a_time
 
 _WATCH_TIMEOUT = 300

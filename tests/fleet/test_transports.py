@@ -18,8 +18,8 @@ from crsyncer.fleet.domain.transport.transports import TRANSPORTS, Request, appl
 from crsyncer.fleet.domain.values import Create, Delete, Marks, Nothing, Patch, Rendering, SourceKey, Target, Verdict
 from crsyncer.ports import Reply
 from tests.fleet.made import GOALS, KIND, goal, key, marked, raw_placement, raw_robot, ready_fleet, row, stored, wanted
-from tests.model.api_server import ApiServer
-from tests.model.storage import Storage
+from tests.model.simulation.api_server import ApiServer
+from tests.model.simulation.storage import Storage
 from tests.system.bed import crd
 
 KEY = SourceKey(GOALS, "site", "dock")

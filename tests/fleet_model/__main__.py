@@ -2,7 +2,7 @@
 
 from tests.fleet_model.fleet_history import FleetHistory, fleet_history_of
 from tests.fleet_model.fleet_machine import FleetMachine
-from tests.model import running
+from tests.model.histories import running
 
 PROGRAM = "tests.fleet_model"
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tests.fleet_model.oracle import CRDS, FLEET
 from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS, STRIPS
-from tests.model.plane import GROUP
+from tests.model.simulation.plane import GROUP
 
 if TYPE_CHECKING:
     from tests.fleet_model.fleet_machine import FleetMachine

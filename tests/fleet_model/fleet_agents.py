@@ -15,8 +15,8 @@ from crsyncer.core.reports.text import rfc3339
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.judged_objects import is_replica, marks
 from tests.fleet_model.oracle import FLEET, OURS, ROBOT_LABEL, lives, texts
-from tests.model.plane import GROUP
-from tests.model.storage import Change
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.storage import Change
 
 SYNC_STATES = f"robotsyncstates.{FLEET}"
 GOALS = f"goals.{GROUP}"

@@ -1,6 +1,6 @@
 """Random histories of a fleet: what users, links and machines do to it, a step at a time, all from one seed.
 
-As in `tests/model/history`, each step can be taken in any state: a failing history shrinks by leaving steps out.
+As in `tests/model/histories`, each step can be taken in any state: a failing history shrinks by leaving steps out.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from crsyncer.core.model import Json
 from tests.fleet_model.cloud_steps import OWN
 from tests.fleet_model.return_steps import PHASES
 from tests.fleet_model.returned_judge import COLLECTORS, READY_WHEN
-from tests.model.history import Step
-from tests.model.plane import GROUP
+from tests.model.histories.history import Step
+from tests.model.simulation.plane import GROUP
 
 KINDS: Mapping[str, Mapping[str, Any]] = {"goals": {}, "maps": {"cluster": True}, "plans": {"status": False}}
 ROBOTS = ("r1", "r2", "r3", "r4", "r5", "r6")

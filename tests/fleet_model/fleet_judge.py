@@ -29,8 +29,8 @@ from tests.fleet_model.judged_objects import (
 )
 from tests.fleet_model.oracle import PLACEMENTS, ROBOT_LABEL, ROBOTS, SHARED, SOURCE, Expected, Place
 from tests.fleet_model.protection import Protection
-from tests.model.schema import admitted
-from tests.model.storage import Change
+from tests.model.simulation.schema import admitted
+from tests.model.simulation.storage import Change
 
 if TYPE_CHECKING:
     from tests.fleet_model.fleet_world import FleetWorld

@@ -20,9 +20,9 @@ from tests.fleet_model.link_steps import LINK_STEPS, heal_links, led_anew
 from tests.fleet_model.oracle import FLEET, lives
 from tests.fleet_model.return_steps import collect, return_all, return_status, uncollect
 from tests.fleet_model.world_parts import INVENTORY_KIND, PLACEMENTS, PROPERTIES, STRIPS
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
-from tests.model.plane import GROUP
-from tests.model.storage import Snapshot
+from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.storage import Snapshot
 
 RELEASE = f"{FLEET}/release"
 HELD = "example.com/wait"

@@ -1,6 +1,6 @@
 """The controller's world in plain verbs: `world.robots(3)`, `world.place("p")`, `world.start("a")`, `world.cut("a")`.
 
-As in `tests/model/world`, nothing moves between two verbs, and the same seed and verbs give the same history.
+As in `tests/model/simulation`, nothing moves between two verbs, and the same seed and verbs give the same history.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from tests.fleet_model.world_parts import (
     is_lease_lost,
     placing,
 )
-from tests.model.api_server import CRDS, ApiServer
-from tests.model.clock import Clock
-from tests.model.connection import Signal
-from tests.model.journal import Journal
-from tests.model.life import Complaints
-from tests.model.plane import GROUP, Plane
-from tests.model.storage import Storage, copied
-from tests.model.weather import Fate, Rule, Weather
+from tests.model.simulation.api_server import CRDS, ApiServer
+from tests.model.simulation.clock import Clock
+from tests.model.simulation.connection import Signal
+from tests.model.simulation.journal import Journal
+from tests.model.simulation.life import Complaints
+from tests.model.simulation.plane import GROUP, Plane
+from tests.model.simulation.storage import Storage, copied
+from tests.model.simulation.weather import Fate, Rule, Weather
 from tests.system.bed import crd
 
 _SETTLE_SECONDS = 2.0

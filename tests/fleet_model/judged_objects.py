@@ -9,7 +9,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from tests.fleet_model import oracle
 from tests.fleet_model.oracle import REPLICA, SOURCE, Expected, Objects, Place
-from tests.model.judge import is_guarded
+from tests.model.simulation.judge import is_guarded
 
 
 @dataclass(slots=True)

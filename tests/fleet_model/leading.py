@@ -11,7 +11,7 @@ from crsyncer.fleet.controllers.leader import Leader
 from crsyncer.runtime.connection import Connection
 from tests.fleet_model.process import Process
 from tests.fleet_model.world_parts import HOME
-from tests.model.life import Tally
+from tests.model.simulation.life import Tally
 
 WRITE_EACH = 0.4
 """Seconds between two writes."""

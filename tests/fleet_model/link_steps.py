@@ -4,8 +4,8 @@ from typing import Protocol
 
 from crsyncer.ports import Reply
 from tests.fleet_model.fleet_world import FleetWorld
-from tests.model.answers import CONFLICT, INTERNAL_ERROR, UNAVAILABLE, too_many
-from tests.model.weather import Fate
+from tests.model.simulation.answers import CONFLICT, INTERNAL_ERROR, UNAVAILABLE, too_many
+from tests.model.simulation.weather import Fate
 
 _FATES: tuple[Fate | Reply, ...] = (
     *(fate for fate in Fate if fate is not Fate.HUNG),

@@ -8,7 +8,7 @@ from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.shared import source_marks
 from crsyncer.fleet.domain.shared.robot_statuses import RobotStatuses
-from tests.model.mutant import Mutant
+from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (

@@ -6,7 +6,7 @@ from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
 from crsyncer.fleet.domain import lease, read_objects, rendering, replica_plan, resolution, selection
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.transport import transports
-from tests.model.mutant import Mutant
+from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (

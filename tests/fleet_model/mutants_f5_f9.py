@@ -14,7 +14,7 @@ from crsyncer.fleet.domain.rollout import reports, robot_progress, robot_states,
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.reports import Reports
 from crsyncer.fleet.domain.rollout.rollout_order import RolloutOrder
-from tests.model.mutant import Mutant
+from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.core.model import Json
-from tests.model.storage import Where, copied
+from tests.model.simulation.storage import Where, copied
 
 Objects = Mapping[str, Mapping[Where, Json]]
 Place = tuple[str, str, str]

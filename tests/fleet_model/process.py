@@ -10,12 +10,12 @@ from crsyncer.core.model import Side
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.fleet_model.standstill import Standstill
-from tests.model.api_server import ApiServer
-from tests.model.clock import OWNED, WRAPPED, Tasks
-from tests.model.connection import Connection, Signal
-from tests.model.journal import Journal
-from tests.model.life import Hand
-from tests.model.weather import Weather
+from tests.model.simulation.api_server import ApiServer
+from tests.model.simulation.clock import OWNED, WRAPPED, Tasks
+from tests.model.simulation.connection import Connection, Signal
+from tests.model.simulation.journal import Journal
+from tests.model.simulation.life import Hand
+from tests.model.simulation.weather import Weather
 
 Work = Callable[["Process"], Coroutine[Any, Any, None]]
 """What a process does, from its start on; SIGTERM cancels it."""

@@ -15,9 +15,9 @@ from tests.fleet_model.link_steps import led_anew
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.rolling import QUICK, Rolling, rolling
 from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS
-from tests.model.answers import CONFLICT, INTERNAL_ERROR, UNAVAILABLE
-from tests.model.plane import GROUP
-from tests.model.weather import Fate
+from tests.model.simulation.answers import CONFLICT, INTERNAL_ERROR, UNAVAILABLE
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.weather import Fate
 
 _ROBOTS = tuple(f"o{number}" for number in range(1, 9))
 _SOURCES = ("dock", "lift")

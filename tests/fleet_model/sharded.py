@@ -18,13 +18,13 @@ from tests.fleet_model.oracle import FLEET, ROBOT_LABEL, ROBOTS
 from tests.fleet_model.process import Process
 from tests.fleet_model.protection import Protection
 from tests.fleet_model.world_parts import HOME, Write, fleet_crd
-from tests.model.api_server import CRDS, ApiServer
-from tests.model.connection import Connection
-from tests.model.journal import Journal
-from tests.model.life import Hand
-from tests.model.plane import GROUP, Plane
-from tests.model.storage import Storage, copied
-from tests.model.weather import Weather
+from tests.model.simulation.api_server import CRDS, ApiServer
+from tests.model.simulation.connection import Connection
+from tests.model.simulation.journal import Journal
+from tests.model.simulation.life import Hand
+from tests.model.simulation.plane import GROUP, Plane
+from tests.model.simulation.storage import Storage, copied
+from tests.model.simulation.weather import Weather
 from tests.system.bed import crd
 
 SHARD_LABEL = f"{FLEET}/shard"

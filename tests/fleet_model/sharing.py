@@ -7,7 +7,7 @@ from typing import Any
 from tests.fleet_model import oracle
 from tests.fleet_model.oracle import ROBOT_LABEL, SHARED
 from tests.fleet_model.sharded import GOALS, Sharded, sharded
-from tests.model.plane import GROUP, Plane
+from tests.model.simulation.plane import GROUP, Plane
 
 NEW, OLD = {"x": 2}, {"x": 1}
 STATUSES = "robotobjectstatuses.fleet.crsyncer.cloudrobotics.com"

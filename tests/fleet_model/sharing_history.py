@@ -10,8 +10,8 @@ from typing import Any
 
 from crsyncer.core.model import Json
 from tests.fleet_model.returned_judge import READY_WHEN
-from tests.model.history import Step
-from tests.model.plane import GROUP
+from tests.model.histories.history import Step
+from tests.model.simulation.plane import GROUP
 
 SHARDS = ("b", "c")
 ROBOTS = ("r0", "rb", "rc", "rd", "re")

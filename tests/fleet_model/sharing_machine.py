@@ -15,9 +15,9 @@ from tests.fleet_model.sharded import GOALS, Sharded, sharded
 from tests.fleet_model.sharing import STATUSES, returned
 from tests.fleet_model.sharing_history import SHARDS, SOURCES, SharingHistory, sharing_history_of
 from tests.fleet_model.world_parts import HOME
-from tests.model import running
-from tests.model.plane import Plane
-from tests.model.storage import Snapshot
+from tests.model.histories import running
+from tests.model.simulation.plane import Plane
+from tests.model.simulation.storage import Snapshot
 
 RELEASE = f"{oracle.FLEET}/release"
 HELD = "example.com/wait"

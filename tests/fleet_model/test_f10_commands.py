@@ -9,8 +9,8 @@ from crsyncer.ports import Reply, Send
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.oracle import PLACEMENTS, ROBOTS
 from tests.fleet_model.sharded import GOALS, Shard, Sharded, sharded
-from tests.model.answers import FORBIDDEN, invalid
-from tests.model.plane import GROUP
+from tests.model.simulation.answers import FORBIDDEN, invalid
+from tests.model.simulation.plane import GROUP
 from tests.system.bed import crd
 
 NEW = {"x": 2}

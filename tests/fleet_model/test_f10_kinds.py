@@ -6,7 +6,7 @@ import pytest
 
 from crsyncer.core.model import Json
 from tests.fleet_model.sharded import GOALS, Sharded, sharded
-from tests.model.plane import GROUP
+from tests.model.simulation.plane import GROUP
 from tests.system.bed import crd
 
 NEW, OLD = {"x": 2}, {"x": 1}

@@ -6,7 +6,7 @@ from crsyncer.ports import Reply
 from tests.fleet_model.oracle import ROBOTS
 from tests.fleet_model.sharded import GOALS, SHARD_LABEL, SYNC_STATES, Sharded, sharded
 from tests.fleet_model.world_parts import DECISIONS
-from tests.model.answers import FORBIDDEN
+from tests.model.simulation.answers import FORBIDDEN
 
 NEW, OLD = {"x": 2}, {"x": 1}
 

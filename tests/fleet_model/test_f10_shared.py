@@ -5,8 +5,8 @@ from tests.fleet_model import oracle
 from tests.fleet_model.oracle import SHARED
 from tests.fleet_model.sharded import GOALS, sharded
 from tests.fleet_model.sharing import NEW, OLD, mark, returned, shared
-from tests.model.answers import invalid
-from tests.model.plane import GROUP
+from tests.model.simulation.answers import invalid
+from tests.model.simulation.plane import GROUP
 
 
 def test_F10_3_one_write_for_each_shard_brings_an_edit_to_every_robot() -> None:

@@ -3,7 +3,7 @@
 from tests.fleet_model import oracle
 from tests.fleet_model.sharded import GOALS, sharded
 from tests.fleet_model.sharing import NEW, OLD, mark, returned, shared
-from tests.model.answers import CONFLICT, FORBIDDEN, invalid
+from tests.model.simulation.answers import CONFLICT, FORBIDDEN, invalid
 
 FILTER = "cr-syncer.cloudrobotics.com/filter-by-robot-name"
 PLACEMENTS, DECISIONS = oracle.PLACEMENTS, f"robotplacementdecisions.{oracle.FLEET}"

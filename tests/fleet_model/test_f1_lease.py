@@ -9,8 +9,8 @@ import pytest
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.leading import lead_and_write
 from tests.fleet_model.world_parts import HOME
-from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
-from tests.model.weather import Fate
+from tests.model.simulation.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
+from tests.model.simulation.weather import Fate
 
 LEASE = "/leases"
 

@@ -7,8 +7,8 @@ from crsyncer.ports import Reply
 from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.world_parts import INVENTORY_KIND, placing
-from tests.model.answers import FORBIDDEN
-from tests.model.weather import Fate
+from tests.model.simulation.answers import FORBIDDEN
+from tests.model.simulation.weather import Fate
 
 INPUTS = {
     "robots": "/robots",

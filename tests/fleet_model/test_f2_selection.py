@@ -9,8 +9,8 @@ from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.judged_objects import marks
 from tests.fleet_model.world_parts import HOME, INVENTORY_KIND, PLACEMENTS, placing
-from tests.model.plane import GROUP
-from tests.model.policies import put_policy, serve_policies
+from tests.model.scenes.policies import put_policy, serve_policies
+from tests.model.simulation.plane import GROUP
 
 NORTH = {"matchLabels": {"site": "north"}}
 SOUTH = {"matchLabels": {"site": "south"}}

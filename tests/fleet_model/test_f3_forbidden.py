@@ -10,7 +10,7 @@ from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.sharded import sharded
 from tests.fleet_model.sharing import mark, shared
 from tests.fleet_model.world_parts import PLACEMENTS
-from tests.model.answers import FORBIDDEN, failure
+from tests.model.simulation.answers import FORBIDDEN, failure
 
 INVALID = failure(422, "Invalid", "it is invalid", causes=[{"field": "robots"}])
 COLLECTORS, COMBINED = f"statuscollectors.{FLEET}", f"combinedstatuses.{FLEET}"

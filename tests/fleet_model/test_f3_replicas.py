@@ -10,9 +10,9 @@ from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.judged_objects import marks
 from tests.fleet_model.oracle import REPLICA, ROBOT_LABEL, SOURCE, digest
 from tests.fleet_model.world_parts import INVENTORY_KIND
-from tests.model.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, invalid
-from tests.model.plane import GROUP
-from tests.model.weather import Fate
+from tests.model.simulation.answers import CONFLICT, FORBIDDEN, INTERNAL_ERROR, invalid
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.weather import Fate
 
 ONCE: dict[str, Any] = {
     "resources": [{"group": GROUP, "resource": "goals", "selectors": [{}], "strategy": "CreateOnly"}]

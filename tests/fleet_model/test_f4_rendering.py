@@ -7,7 +7,7 @@ from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.world_parts import INVENTORY_KIND, STRIPS
-from tests.model.plane import GROUP
+from tests.model.simulation.plane import GROUP
 
 NORTH = {"matchLabels": {"site": "north"}}
 

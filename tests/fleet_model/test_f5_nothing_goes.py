@@ -9,9 +9,9 @@ from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.sharded import sharded
 from tests.fleet_model.world_parts import placing
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
-from tests.model.plane import GROUP
-from tests.model.weather import Fate
+from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.weather import Fate
 
 INPUTS = {
     "Robots": "/robots",

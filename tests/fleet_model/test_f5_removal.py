@@ -11,7 +11,7 @@ from tests.fleet_model.fleet_machine import HELD, RELEASE
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET, REPLICA, ROBOT_LABEL, SOURCE
 from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS
-from tests.model.answers import INTERNAL_ERROR
+from tests.model.simulation.answers import INTERNAL_ERROR
 
 
 def gone_after(world: FleetWorld, place: str, *, seconds: float = 120.0) -> float:

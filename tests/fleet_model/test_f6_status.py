@@ -8,8 +8,8 @@ from crsyncer.core.model import Json
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_machine import HELD
 from tests.fleet_model.world_parts import DECISIONS, PLACEMENTS
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
-from tests.model.plane import GROUP
+from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR
+from tests.model.simulation.plane import GROUP
 
 
 def test_F6_3_a_status_and_a_decision_are_written_on_change_and_at_most_every_5_s() -> None:

@@ -9,8 +9,8 @@ from crsyncer.core.model import Json
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.world_parts import PLACEMENTS
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
-from tests.model.plane import GROUP
+from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR
+from tests.model.simulation.plane import GROUP
 
 FLEET = "fleet.crsyncer.cloudrobotics.com"
 COLLECTORS, COMBINED = f"statuscollectors.{FLEET}", f"combinedstatuses.{FLEET}"

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.fleet_model.rolling import Rolling, rolling
-from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAVAILABLE
-from tests.model.weather import Fate
+from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR, UNAVAILABLE
+from tests.model.simulation.weather import Fate
 
 
 def is_sound(fleet: Rolling, robots: int, *, most: int = 2) -> None:

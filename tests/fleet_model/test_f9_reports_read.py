@@ -9,8 +9,8 @@ from tests.fleet_model.asking import Asked
 from tests.fleet_model.fleet_agents import SYNC_STATES
 from tests.fleet_model.judged_objects import marks
 from tests.fleet_model.rolling import Rolling, rolling
-from tests.model.answers import FORBIDDEN
-from tests.model.plane import GROUP
+from tests.model.simulation.answers import FORBIDDEN
+from tests.model.simulation.plane import GROUP
 
 PLAIN: dict[str, Any] = {"begin": False, "ready_when": "true"}
 

@@ -21,9 +21,9 @@ from tests.fleet_model.controlling import control
 from tests.fleet_model.fleet_history import KINDS, content, placement_spec
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.world_parts import HOME, INVENTORY_KIND, PLACEMENTS, STRIPS
-from tests.model.api_server import ApiServer
-from tests.model.plane import GROUP
-from tests.model.storage import Storage
+from tests.model.simulation.api_server import ApiServer
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.storage import Storage
 
 Writes = set[tuple[str, str, str, str]]
 """Verb, resource, namespace and name."""

@@ -8,7 +8,7 @@ from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.rolling import entries
 from tests.fleet_model.world_parts import INVENTORY_KIND
-from tests.model.plane import GROUP
+from tests.model.simulation.plane import GROUP
 
 
 def delete_robots_crd(world: FleetWorld, *, sweeps: int) -> None:

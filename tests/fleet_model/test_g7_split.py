@@ -18,7 +18,7 @@ from tests.door.simulated import answered
 from tests.fleet_model import oracle
 from tests.fleet_model.oracle import ROBOTS
 from tests.fleet_model.sharded import GOALS, Shard, Sharded, sharded
-from tests.model.weather import Weather
+from tests.model.simulation.weather import Weather
 
 STAYING, MOVING = (tuple(f"{name}{number}" for number in range(10)) for name in ("s", "m"))
 NEW, OLD = {"x": 2}, {"x": 1}

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.fleet_model import mutants_f1_f4, mutants_f5_f9, mutants_f10
-from tests.model.mutant import Mutant
-from tests.model.noticing import noticed
+from tests.model.mutants.mutant import Mutant
+from tests.model.mutants.noticing import noticed
 
 MUTANTS = (*mutants_f1_f4.MUTANTS, *mutants_f5_f9.MUTANTS, *mutants_f10.MUTANTS)
 FOLDERS = ("tests.fleet", "tests.fleet_model")

@@ -13,7 +13,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import NotLeading
 from crsyncer.fleet.domain.values import GROUP as FLEET
-from tests.model.plane import GROUP
+from tests.model.simulation.plane import GROUP
 
 Result = TypeVar("Result")
 HOME = "fleet"

@@ -1,4 +1,5 @@
-"""A made-up world for the real agent: two simulated API servers, a disk that forgets, time that costs nothing.
+"""A made-up world for the real agent, and the rules that it keeps there: each test names its rule.
 
-`world` has the verbs, `check` what must never happen, `steps` random histories, `mutants` defects that must be noticed.
+`simulation` has the world, `scenes` where tests begin, `histories` random steps, `mutants` defects that must be
+noticed; `semantics`, `content`, `fleet` and `agent` have the tests.
 """

@@ -6,14 +6,14 @@ With `--policies`, histories of a kind that has a SyncPolicy; with `--keeping`, 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from tests.model import running
-from tests.model.history import History, history_of
-from tests.model.keeping_history import KeepingHistory, keeping_history_of
-from tests.model.keeping_machine import KeepingMachine
-from tests.model.known_defects import KNOWN_DEFECTS
-from tests.model.machine import Machine
-from tests.model.policy_history import PolicyHistory, policy_history_of
-from tests.model.policy_machine import PolicyMachine
+from tests.model.histories import running
+from tests.model.histories.history import History, history_of
+from tests.model.histories.keeping_history import KeepingHistory, keeping_history_of
+from tests.model.histories.keeping_machine import KeepingMachine
+from tests.model.histories.machine import Machine
+from tests.model.histories.policy_history import PolicyHistory, policy_history_of
+from tests.model.histories.policy_machine import PolicyMachine
+from tests.model.mutants.known_defects import KNOWN_DEFECTS
 
 PROGRAM = "tests.model"
 AnyHistory = History | PolicyHistory | KeepingHistory

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.model.scene import synced
-from tests.model.world import World
+from tests.model.simulation.scene import synced
+from tests.model.simulation.world import World
 
 
 @pytest.fixture

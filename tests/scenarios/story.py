@@ -17,11 +17,11 @@ from crsyncer.core.content.object_content import APPLIED
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.pair.actions import Update
 from crsyncer.core.reports.text import plain
-from tests.model.api_server import CRDS
-from tests.model.plane import GROUP, NAMESPACE, Plane
-from tests.model.storage import Snapshot
-from tests.model.weather import Fate
-from tests.model.world import World, Write
+from tests.model.simulation.api_server import CRDS
+from tests.model.simulation.plane import GROUP, NAMESPACE, Plane
+from tests.model.simulation.storage import Snapshot
+from tests.model.simulation.weather import Fate
+from tests.model.simulation.world import World, Write
 from tests.system.bed import crd
 
 EVENT = "> "

@@ -11,7 +11,7 @@ from crsyncer.core.apis.revise import Revision, breaking, follow, revise
 from crsyncer.core.kinds.sync_policy import API_VERSION
 from crsyncer.core.model import Json
 from tests.api import Api, ApiError
-from tests.core.crds import crd, version
+from tests.core.apis.crds import crd, version
 from tests.system.bed import crd as bed_crd
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}

@@ -11,7 +11,7 @@ from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json
 from crsyncer.sandbox.resource import CRD, Resource
 from tests.api import Api
-from tests.model.shared import crd_of_statuses
+from tests.model.scenes.shared import crd_of_statuses
 from tests.system.bed import LABEL, ROBOT, Bed, eventually
 from tests.system.confined import ROBOTS, Answer, Confined
 from tests.system.conftest import MakeBed

@@ -16,7 +16,7 @@ from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.resource import CRD, Resource
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
-from tests.model.reporting import PLACEMENT, marks
+from tests.model.scenes.reporting import PLACEMENT, marks
 from tests.system.bed import LABEL, eventually
 from tests.system.confined import KINDS, ROBOTS, SHARED, Answer, Confined, at, thing
 from tests.system.conftest import FLEET_CRDS

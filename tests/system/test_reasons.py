@@ -1,6 +1,6 @@
 """Reasons of `status` that only real files and processes can have: each is provoked, and its hint followed.
 
-The others are in tests/model/test_reasons.py.
+The others are in tests/model/agent/test_reasons.py.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from crsyncer.sandbox.free_ports import free_ports
-from tests.model.provoked import BY_PROCESSES
+from tests.model.scenes.provoked import BY_PROCESSES
 from tests.mount import Mount, mounted
 from tests.system.bed import Bed, eventually
 from tests.system.commands import edit

@@ -1,0 +1,1 @@
+"""Tables and properties of `crsyncer/core/kinds`."""

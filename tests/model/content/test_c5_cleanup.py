@@ -1,0 +1,207 @@
+"""C5.4 on virtual time: when the copy of a related object goes, and when it stays."""
+
+import pytest
+
+from crsyncer.core.content.object_content import UPSTREAM_UID
+from crsyncer.core.model import Side
+from tests.model.scenes.config_maps import annotate_map, data, delete_map, maps, put_map
+from tests.model.scenes.policies import apply_policy, delete_policy, edit_policy, put_policy
+from tests.model.scenes.related import BOTH, EDGE, MAPS, ends, entry, part_entry, parts, refer, related
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.scene import SOURCES, holds, refuse_lists, release, restart, roles
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["running", "stopped"])
+def test_C5_4_a_copy_goes_with_its_original_or_when_nothing_refers_to_it(origin: str, how: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        refer(world, here, "a", "b", "c")
+        with world.down(how == "stopped", kill=True):
+            delete_map(here, "a")
+            world.cloud.set("g", spec={"maps": ["a", "c"]})
+        world.settle()
+        assert (data(there), set(data(here))) == ({"c": {"x": "1"}}, {"b", "c"})
+
+
+@BOTH
+def test_C5_4_with_cleanup_keep_no_copy_is_ever_deleted(origin: str) -> None:
+    with related(origin, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        refer(world, here, "a", "b")
+        delete_map(here, "a")
+        world.remove("g")
+        restart(world)
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+
+
+@BOTH
+def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b"):
+            put_map(here, name, x="1")
+        world.add("g", spec={"maps": ["a"], "other": "b"})
+        both = [entry(origin), entry(origin, id="other", object={"reference": "/spec/other"})]
+        edit_policy(world, related=both)
+        assert set(data(there)) == {"a", "b"}
+        edit_policy(world, related=both[:1])
+        restart(world)
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+        apply_policy(world.robot, related=[])
+        world.edit("g", spec={"maps": []})
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+        edit_policy(world, related=both[:1])
+        assert set(data(there)) <= {"b"}
+
+
+@BOTH
+def test_C5_4_losing_the_database_deletes_no_copy_that_is_referred_to(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        refer(world, here, "a", "b")
+        with world.down(kill=True):
+            world.lose_database()
+            delete_map(here, "b")
+            made = len(world.writes)
+        world.settle()
+        assert (data(there), [write.verb for write in world.writes[made:]]) == ({"a": {"x": "1"}}, ["delete"])
+
+
+def test_C5_4_an_object_whose_marks_name_the_other_side_is_no_original() -> None:
+    with related("cloud") as world:
+        refer(world, world.cloud, "a")
+        with world.down():
+            world.lose_database()
+            apply_policy(world.robot, related=[entry("robot")])
+        made = len(world.writes)
+        world.settle()
+        world.pass_time(60)
+        assert [str(write) for write in world.writes[made:] if write.resource == "configmaps"] == []
+        assert (data(world.cloud), data(world.robot)) == ({"a": {"x": "1"}}, {"a": {"x": "1"}})
+
+
+def test_C5_4_many_references_that_vanish_at_once_are_verified_and_go() -> None:
+    with related() as world:
+        names = [f"m{number}" for number in range(30)]
+        for name in names:
+            put_map(world.cloud, name, x="1")
+        world.add("g", spec={"maps": names})
+        assert set(data(world.robot)) == set(names)
+        world.remove("g")
+        assert (data(world.robot), set(data(world.cloud))) == ({}, set(names))
+
+
+def test_C5_4_an_original_that_becomes_a_copy_of_the_other_side_is_none_any_more() -> None:
+    with related("robot") as world:
+        refer(world, world.robot, "a")
+        assert set(data(world.cloud)) == {"a"}
+        cluster = world.status()["sides"]["cloud"]["identity"]
+        annotate_map(world.robot, "a", {"crsyncer.cloudrobotics.com/upstream-cluster": cluster})
+        world.settle()
+        assert (data(world.cloud), set(data(world.robot))) == ({}, {"a"})
+
+
+def test_C5_4_losing_the_database_no_copy_goes_while_the_primaries_cannot_be_listed() -> None:
+    with related() as world:
+        refer(world, world.cloud, "a")
+        with world.down(kill=True):
+            world.lose_database()
+            rule = refuse_lists(world)
+            made = len(world.writes)
+        world.pass_time(600)
+        assert (data(world.robot), world.writes[made:]) == ({"a": {"x": "1"}}, [])
+        assert world.status()["holds"] == []
+        put_map(world.cloud, "a", x="2")
+        world.weather[Side.CLOUD].rules.remove(rule)
+        world.pass_time(120)
+        world.settle()
+        assert data(world.robot) == {"a": {"x": "2"}}
+
+
+@BOTH
+@pytest.mark.parametrize("kill", [None, False, True])
+def test_C5_4_a_copy_that_is_never_deleted_follows_an_original_that_is_made_anew(
+    origin: str, kill: bool | None
+) -> None:
+    with related(origin, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        refer(world, here, "m")
+        uid = maps(there)["m"]["metadata"]["uid"]
+        delete_map(here, "m")
+        world.settle()
+        if kill is not None:
+            restart(world, kill=kill)
+        for text in ("1", "2"):
+            put_map(here, "m", x=text)
+            world.settle()
+            assert (data(there), maps(there)["m"]["metadata"]["uid"]) == ({"m": {"x": text}}, uid)
+            assert maps(there)["m"]["metadata"]["annotations"][UPSTREAM_UID] == maps(here)["m"]["metadata"]["uid"]
+        delete_map(here, "m")
+        world.settle()
+        assert data(there) == {"m": {"x": "2"}}
+
+
+def test_C5_4_what_is_not_ours_by_the_name_of_a_primary_that_is_gone_keeps_no_related_copy() -> None:
+    with related("robot", source="robot") as world:
+        put_map(world.robot, "a", x="1")
+        world.cut("cloud")
+        world.add("g", source="robot", spec={"maps": ["a"]}, seconds=60)
+        world.cloud.create("g", spec={"x": 2})
+        world.heal("cloud")
+        assert data(world.cloud) == {"a": {"x": "1"}}
+        world.robot.delete("g")
+        world.settle()
+        assert (data(world.cloud), world.cloud.objects()["g"]["spec"]) == ({}, {"x": 2})
+        assert world.status()["health"] == "healthy"
+
+
+@pytest.mark.parametrize("entry_first", [False, True])
+def test_C1_3_C5_4_copies_stay_when_their_kind_gets_a_policy_of_its_own_however_few(entry_first: bool) -> None:
+    own = {"resource": MAPS, "specSource": "cloud", "filter": EDGE}
+    with related() as world:
+        refer(world, world.cloud, "a", "b")
+        put_map(world.cloud, "b", labels={"tier": "edge"}, x="1")
+        if entry_first:
+            edit_policy(world, related=[])
+        put_policy(world.robot, "own", own)
+        world.settle()
+        for kill in (False, True):
+            restart(world, kill=kill)
+            assert (set(data(world.robot)), holds(world)) == ({"a", "b"}, [("SelectionChanged", 1)])
+        delete_policy(world.robot, "own")
+        edit_policy(world, related=[entry()])
+        put_map(world.cloud, "a", x="2")
+        world.settle()
+        assert (data(world.robot)["a"], holds(world)) == ({"x": "2"}, [])
+
+
+@pytest.mark.parametrize("entry_first", [False, True])
+@pytest.mark.parametrize("source", SOURCES)
+def test_C1_3_C5_4_copies_stay_when_their_kind_is_related_instead_of_having_a_policy(
+    source: str, entry_first: bool
+) -> None:
+    with parts(source, start=False) as world:
+        up, down = roles(world, source)
+        delete_policy(world.robot)
+        put_policy(world.robot, "own", {"resource": {"group": GROUP, "resource": "parts"}, "specSource": source})
+        for name in "abc":
+            up.create(name, kind="parts", spec={"x": 1})
+        world.begin("g", spec={"maps": ["a"]})
+        for entry_is_there in (entry_first, not entry_first):
+            if entry_is_there:
+                apply_policy(world.robot, related=[part_entry(source)])
+            else:
+                delete_policy(world.robot, "own")
+            world.settle()
+        for kill in (False, True):
+            restart(world, kill=kill)
+            assert (set(down.objects("parts")), holds(world)) == ({"a", "b", "c"}, [("SelectionChanged", 2)])
+        up.set("a", kind="parts", spec={"x": 2})
+        release(world)
+        world.settle()
+        assert (down.objects("parts")["a"]["spec"], set(down.objects("parts"))) == ({"x": 2}, {"a"})
+        assert set(up.objects("parts")) == {"a", "b", "c"}

@@ -1,0 +1,213 @@
+"""What keeps copies, as a judge sees it: holds, kinds that are gone, restores, the brake (S5.5, S8.3, C1.7, C5.4)."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from crsyncer.core.model import Json
+from tests.model.simulation.check import Violation
+from tests.model.simulation.judge import stamp
+from tests.model.simulation.storage import Change, Where
+
+if TYPE_CHECKING:
+    from tests.model.histories.keeping_machine import KeepingMachine
+    from tests.model.simulation.world import Write
+
+_WINDOW_SECONDS = 60.0
+_SEEN_SECONDS = 2.0
+"""Within so long an agent knows of what was ordered."""
+
+
+class End(Enum):
+    """Why an original is gone."""
+
+    USER = "somebody deleted it"
+    KIND = "it went with its CRD"
+    LOST = "the cluster was restored to before it"
+
+
+@dataclass(slots=True)
+class Original:
+    """One primary of upstream, by its uid."""
+
+    name: str
+    resource: str
+    maps: tuple[str, ...]
+    """The ConfigMaps that it named when it was last there."""
+    needed: tuple[str, ...] = ()
+    """Those that it referred to by the entry that the agent knew when it was last there."""
+    end: End | None = None
+    leaving: bool = False
+    released: bool = False
+    """Its deletion was verified, and a related copy went with it: a hold that comes later does not bring that back."""
+    followed: bool = False
+    """Upstream has had another object of its name since: the copy is that one's now (S5.4)."""
+
+
+@dataclass(slots=True)
+class KeepingJudge:
+    """Watches one world."""
+
+    machine: "KeepingMachine"
+    violations: list[str] = field(default_factory=list)
+    originals: dict[str, Original] = field(default_factory=dict)
+    held_since: float | None = None
+    """When a human held every deletion of goals, and the agent had answered."""
+    entry_known: bool = True
+    """The entry names the field that there is, and the agent has had the time to notice that."""
+    _unwanted: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
+    """By kind, when the agent deleted copies whose originals are there and only not wanted or selected any more."""
+    _most: dict[str, int] = field(default_factory=dict)
+    """How many copies there were in the window."""
+    released: float = -_WINDOW_SECONDS
+    """When a human released everything last."""
+    born: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        world = self.machine.world
+        world.witnesses.append(self._witness)
+        self.machine.up.server.storage.listeners.append(self._changed)
+
+    # What is true
+
+    def _changed(self, change: Change) -> None:
+        obj = change.after or change.before
+        if obj is None or change.resource not in self.machine.upstream_kinds:
+            return
+        uid = obj["metadata"]["uid"]
+        known = self.originals.setdefault(uid, Original(obj["metadata"]["name"], change.resource, maps_of(obj)))
+        self._note(known, maps_of(obj))
+        self.born.setdefault(uid, self.machine.world.clock.now)
+        if change.before is None:
+            for other in self.originals.values():
+                other.followed |= other is not known and other.name == known.name
+        dying = self.machine.is_dying(change.resource)
+        known.leaving |= "deletionTimestamp" in obj["metadata"] and not dying
+        if change.after is None:
+            known.end = End.KIND if dying and not known.leaving else End.USER
+
+    def _note(self, known: Original, maps: tuple[str, ...]) -> None:
+        known.maps, known.needed = maps, maps if self.entry_known else ()
+
+    def _needs(self, known: Original) -> tuple[str, ...]:
+        """The ConfigMaps that a primary refers to; where it is gone from where it is read, no edit changes them."""
+        if known.end is not None and self.machine.origin is self.machine.up:
+            return known.needed
+        return known.maps if self.machine.pointed else ()
+
+    def restored(self, before: set[str]) -> None:
+        """Upstream was restored; these objects (uids) were there before."""
+        now = {each["metadata"]["uid"] for each in self.machine.primaries().values()}
+        for known in map(self.originals.__getitem__, before - now):
+            known.end = End.LOST
+            self._note(known, known.maps)
+        for uid in now:
+            self.originals[uid].end = None
+            self.originals[uid].leaving = self.originals[uid].released = False
+
+    def release(self) -> None:
+        """A human lets everything go on."""
+        self.released = self.machine.world.clock.now
+        self.held_since = None
+        for known in self.originals.values():
+            if known.end is not None:
+                known.end = End.USER
+
+    # What the agent does
+
+    def _witness(self, write: "Write") -> None:
+        try:
+            self._look(write)
+        except Violation as violation:
+            self.violations.append(str(violation))
+
+    def _look(self, write: "Write") -> None:
+        if write.verb != "delete" or write.status >= 300 or write.before is None or write.late:
+            return
+        if write.resource in self.machine.downstream_kinds and write.side is self.machine.down.side:
+            self._primary_deleted(write, write.before)
+        elif write.resource == "configmaps":
+            self._related_deleted(write, write.before)
+
+    def _primary_deleted(self, write: "Write", copy: Json) -> None:
+        known = self.originals.get(stamp(copy))
+        if known is None:
+            return
+        if reason := self._why_kept(known, write.time):
+            raise Violation(f"{write}: {reason}, so a human has to say so")
+        if known.end is None and not known.leaving:
+            self._count(write, len(self.machine.copies()))
+
+    def _related_deleted(self, write: "Write", copy: Json) -> None:
+        where = self.machine.map_of(stamp(copy))
+        if where is None:
+            return  # its original is gone
+        name = where[1]
+        copies = (self.originals.get(stamp(each)) for each in self.machine.copies().values())
+        users = [each for each in copies if each is not None and name in each.maps and not each.followed]
+        for each in users:
+            if name in self._needs(each) and (reason := self._why_kept(each, write.time)):
+                raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
+            each.released |= each.end is not None or each.leaving
+        stay = {o["metadata"]["uid"] for o in self.machine.primaries().values() if self.machine.is_selected(o)}
+        staying = users and all(each.end is None and not each.leaving for each in users)
+        if staying and any(self.originals.get(uid) in users for uid in stay):  # else it goes with its primaries
+            self._count(write, len(self.machine.related_copies()))
+
+    def _why_kept(self, known: Original, now: float) -> str:
+        """What keeps the copy of a primary; empty: nothing."""
+        if self.held_since is not None and self.held_since < now - _SEEN_SECONDS:
+            return "a human holds it"
+        if known.followed or (known.end is End.KIND and known.resource != self.machine.meant):
+            return ""  # a kind whose projection was edited is not missing (C1.7)
+        return str(known.end.value) if known.end in (End.KIND, End.LOST) else ""
+
+    def _count(self, write: "Write", left: int) -> None:
+        """A copy goes whose original is there and only not wanted any more: not many of them within a minute."""
+        times = self._unwanted[write.resource]
+        while times and times[0] < write.time - _WINDOW_SECONDS:
+            times.popleft()
+        if not times:
+            self._most[write.resource] = left + 1
+        times.append(write.time)
+        most = self._most[write.resource]
+        if len(times) > max(5, int(0.3 * most)) and write.time - self.released > _WINDOW_SECONDS:
+            raise Violation(f"{write}: {len(times)} of {most} in a minute without a hold (C1.7, C5.4)")
+
+    # What is left at rest
+
+    def at_rest(self) -> Iterator[str]:
+        """What is wrong although nothing is under way any more."""
+        machine = self.machine
+        status = machine.world.status()
+        primaries = {each["metadata"]["uid"]: each for each in machine.primaries().values()}
+        orphans: list[str] = []
+        for where, copy in sorted(machine.copies().items()):
+            original = primaries.get(stamp(copy))
+            if original is None or not machine.is_selected(original):
+                orphans.append(where[1])
+                known = self.originals.get(stamp(copy))
+                maps = () if known is None or known.followed or known.released else self._needs(known)
+            else:
+                maps = maps_of(original)
+            if "deletionTimestamp" not in copy["metadata"]:
+                yield from self._lacking(where, maps)
+        if orphans and not status["holds"] and status["health"] == "healthy":
+            yield f"it says that it is healthy, and the copies {orphans} follow nothing (C1.7)"
+
+    def _lacking(self, where: Where, maps: tuple[str, ...]) -> Iterator[str]:
+        machine = self.machine
+        if not machine.setup.origin or not machine.pointed:
+            return
+        originals, copies = machine.maps_on(machine.origin), machine.related_copies()
+        for name in maps:
+            original = originals.get(("default", name))
+            if original is not None and original["metadata"]["uid"] not in {stamp(each) for each in copies.values()}:
+                yield f"the copy of goal {where[1]} is kept, and that of {name}, which it needs, is gone (C5.4)"
+
+
+def maps_of(primary: Mapping[str, Json]) -> tuple[str, ...]:
+    """The ConfigMaps that a primary refers to."""
+    return tuple((primary.get("spec") or {}).get("maps") or ())

@@ -1,0 +1,40 @@
+"""Deliberate defects in what C1.7 promises: an edited selection leaves no copy behind in silence."""
+
+from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.engine.kinds import reselection
+from crsyncer.engine.kinds.left_behind import LeftBehind
+from crsyncer.engine.kinds.reselection import reselect
+from crsyncer.engine.pairs.writer import Writer
+from tests.model.mutants.mutant import Mutant
+
+# fmt: off
+MUTANTS = (
+    Mutant("what an edit has left behind is forgotten by the next one", reselection._has_left_behind,
+           "return any(", "return False and any(",
+           noticed_by="C1_7_C2_3_few_copies_go_also_where_their_deletion_is_under_way_as_naming_is_edited"),
+    Mutant("a restored cluster has nothing that an edit had left behind", LeftBehind.count_again,
+           "if self._marks and", "if False and",
+           noticed_by="C1_7_S8_3_what_a_restored_cluster_has_again_is_not_left_behind"),
+    Mutant("copies that are not selected any more are forgotten", reselection._review_copies,
+           "if not view.unselected or _is_ours(view, policy)", "if not view.unselected",
+           noticed_by="C1_7_the_annotation_of_a_kind_without_a_policy_counts_too"),
+    Mutant("however many copies an edit leaves behind, they go at once", DeletionHolds.selection_counted,
+           "or is_mass(len(left_behind), copies))", "or False)",
+           noticed_by="C1_7_many_are_held_until_somebody_releases_them"),
+    Mutant("deletions do not wait until the copies are counted", DeletionHolds.keeps,
+           "if every is SELECTION_CHANGED and self.is_counting:\n",
+           "if every is SELECTION_CHANGED and self.is_counting:\n        return None\n    if False:\n",
+           noticed_by="C1_7_nothing_is_deleted_before_the_copies_have_been_counted"),
+    Mutant("another projection makes the kind a missing one", reselect,
+           "if not all(map(wanted.is_in_the_same_places", "if False and not all(map(wanted.is_in_the_same_places",
+           noticed_by="C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go"),
+    Mutant("copies stay where the cloud had the kind before", reselection._leave_behind,
+           "if former is not None and former.resource != place.resource", "if False",
+           noticed_by="C1_7_C7_copies_in_the_cloud_go_from_where_they_were"),
+    Mutant("where the cloud had the kind before, other robots' copies are deleted", LeftBehind._find,
+           "stamp.robot != self._policy.robot", "False",
+           noticed_by="C1_7_C7_copies_in_the_cloud_go_from_where_they_were"),
+    Mutant("a copy counts as gone although its own finalizer keeps it", Writer._delete,
+           "self.unwatched_deleted(key, not stays)", "self.unwatched_deleted(key, True)",
+           noticed_by="C1_7_a_copy_that_its_own_finalizer_keeps_goes_later_and_is_not_asked_for_without_end"),
+)

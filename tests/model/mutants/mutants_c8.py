@@ -1,0 +1,73 @@
+"""Deliberate defects in what C8 promises of CRDs that travel, noticed by tests named after its rules."""
+
+from crsyncer.core.apis import api_plan as plan
+from crsyncer.core.apis import revise
+from crsyncer.core.holds.hold_list import Holds
+from crsyncer.engine.apis import travelling_crd
+from crsyncer.engine.apis.travelling_crd import TravellingCrd
+from crsyncer.engine.kinds.catalog import Catalog
+from tests.model.mutants.mutant import Mutant
+
+# fmt: off
+MUTANTS = (
+    Mutant("an edit makes a revision, and nothing follows it", TravellingCrd._source_shown,
+           'self._source.get("spec") != raw.get("spec")', "False",
+           noticed_by="C8_1_fifty_edits_in_a_row_make_fifty_revisions_at_most_and_one_crd_write_each"),
+    Mutant("a version that is picked and not served stops nothing", Catalog.kind_policy,
+           "return replace(found, problem=problem, rule=POLICY_RULE)", "return found",
+           noticed_by="C8_1_a_version_that_is_picked_but_not_served_is_misconfigured_until_it_is_served"),
+    Mutant("the last version is the storage version", revise.revise,
+           'if served[name]["storage"]), chosen[0])', "if False), chosen[-1])",
+           noticed_by="C8_1_only_what_is_picked_travels_and_the_storage_version_is_the_best_of_it"),
+    Mutant("versions that objects may be stored in go", revise.follow,
+           'and (each["storage"] or each["name"] in stored)', "and False",
+           noticed_by="C8_2_stored_versions_stay_unserved_and_conversion_and_metadata_stay"),
+    Mutant("the conversion goes", revise.follow,
+           'if key == "conversion"', "if False",
+           noticed_by="C8_2_stored_versions_stay_unserved_and_conversion_and_metadata_stay"),
+    Mutant("the entries of others go", plan._with_entry,
+           '"apis": [*others, entry]', '"apis": [entry]',
+           noticed_by="C8_2_entries_of_others_stay_and_a_writer_that_is_faster_costs_nothing"),
+    Mutant("without the cloud nothing follows", TravellingCrd._look,
+           "own = self._own()", "own = self._own() or self._source['spec']",
+           noticed_by="C8_2_the_crd_follows_its_entry_with_the_cloud_absent_since_boot"),
+    Mutant("an APISet that is deleted stays so while the cloud is away", plan._lost_entry,
+           "memory.entry if api_set is None else", "",
+           noticed_by="C8_2_the_crd_follows_its_entry_with_the_cloud_absent_since_boot"),
+    Mutant("the CRD is not watched where it has come to", TravellingCrd._target_gone,
+           "self._known.get(plural) is not None", "False",
+           noticed_by="C8_2_the_crd_follows_its_entry_with_the_cloud_absent_since_boot"),
+    Mutant("any CRD in the cloud is changed", plan.is_foreign,
+           "!= robot", "== 7",
+           noticed_by="C8_2_in_the_cloud_a_crd_of_somebody_else_is_not_changed"),
+    Mutant("what a server makes of a CRD is fought", plan._follows,
+           "memory.admitted == admission", "memory.admitted is admission",
+           noticed_by="C8_2_what_the_server_makes_of_a_crd_is_not_fought"),
+    Mutant("a fight over a CRD goes on without end", TravellingCrd._slowed_down,
+           "wait = self._reverts.wait(key, now)", "wait = 0.0",
+           noticed_by="S3_5_C8_2_a_fight_over_a_crd_slows_down"),
+    Mutant("what is breaking is followed", plan._obstacle,
+           "found = breaking(crd, revision)", "found = ()",
+           noticed_by="C8_3_a_field_that_is_gone_is_held_with_its_path_and_undone_finds_the_old_revision_again"),
+    Mutant("a release is for every revision", plan._obstacle,
+           "memory.released == revision.name", "memory.released",
+           noticed_by="C8_3_a_release_is_for_the_revision_that_was_held"),
+    Mutant("a kind that starts anew forgets what holds its CRD", Holds.clear,
+           "reason is None and where[1] is not HoldReason.API_HELD", "reason is None",
+           noticed_by="C8_3_a_kind_that_starts_anew_does_not_end_the_hold_of_its_crd"),
+    Mutant("a hold ends when the cloud is away", plan.plan_api,
+           "why, releasable = memory.held, memory.held_revision", "pass",
+           noticed_by="C8_3_a_hold_keeps_its_id_over_restarts_and_offline"),
+    Mutant("paused stops nothing", plan.plan_api,
+           "wanted = None if api.paused else seen.own", "wanted = seen.own",
+           noticed_by="C8_4_paused_makes_nothing_new_and_an_entry_edited_by_hand_is_followed"),
+    Mutant("an entry that was edited by hand is held like any other change", plan.plan_api,
+           'by_hand=memory.entry not in ("", name)', "by_hand=False",
+           noticed_by="C8_4_paused_makes_nothing_new_and_an_entry_edited_by_hand_is_followed"),
+    Mutant("what is no CRD ends the agent", travelling_crd._crd,
+           "else shown_crd(raw)", "else raw",
+           noticed_by="C8_what_is_no_crd_ends_nothing_but_this"),
+    Mutant("nonsense in an entry is written over", plan.plan_api,
+           "if entry.problem:", "if False:",
+           noticed_by="C8_nonsense_in_an_entry_is_held_until_it_is_put_right"),
+)

@@ -1,0 +1,253 @@
+"""S5.5 on virtual time: what is held, who is told, what ends a hold by itself, and what a human releases."""
+
+import math
+
+import pytest
+
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.model import Side
+from crsyncer.core.requests import calls
+from crsyncer.errors import SyncError
+from tests.model.simulation.life import ROBOT
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.scene import (
+    copy,
+    crowd,
+    define,
+    full_lists,
+    holds,
+    identity,
+    original,
+    out_of_sight,
+    redefine,
+    restart,
+    scene,
+    state,
+)
+from tests.model.simulation.weather import Fate
+from tests.model.simulation.world import World
+from tests.system.bed import crd
+
+FINALIZER = "example.com/wait"
+
+
+# A kind that is gone (S5.5a)
+
+
+@pytest.mark.fault_16
+@pytest.mark.parametrize("how", ["seen", "cut", "down"])
+@pytest.mark.parametrize(
+    ("count", "rights"), [(2, "everything"), (2, "list and watch"), (2, "no discovery"), (60, "list and watch")]
+)
+def test_S5_5a_a_kind_that_is_deleted_is_held_whole_and_goes_on_by_itself_when_it_is_back(
+    count: int, how: str, rights: str
+) -> None:
+    with scene() as world:
+        names = crowd(world, count, rights)
+        world.report(names[0], {"phase": "OLD"})
+        match how:
+            case "seen":
+                world.cloud.drop_kind()
+            case "cut":
+                world.cut("cloud", seconds=60)
+                world.cloud.drop_kind()
+                world.connect("cloud")
+            case "down":
+                with world.down(kill=True):
+                    world.cloud.drop_kind()
+        world.pass_time(120)
+        assert (state(world), holds(world)) == ("kind-missing", [("KindMissing", count)])
+        explained = world.order("explain", resource="goals", name=names[0])
+        assert (explained["state"], explained["holds"][0]["id"]) == ("held", world.status()["holds"][0]["id"])
+        before = identity(world)
+        restart(world, kill=True, seconds=120)
+        assert identity(world) == before
+        # The CRD comes back before its objects do: what it lacks is no wish of anybody.
+        world.cloud.apply(crd(GROUP))
+        world.add(names[0], spec={"x": 2}, seconds=600)
+        assert [each[:2] for each in identity(world)] == [each[:2] for each in before]
+        assert holds(world) == [("KindMissing", count - 1)]
+        assert set(world.robot.objects()) == set(names)
+        assert "status" not in original(world, names[0]), "the old object's status is not the new one's"
+        world.add(*names[1:], spec={"x": 2})
+        assert (world.status()["health"], holds(world)) == ("healthy", [])
+        assert [copy(world, name)["spec"] for name in names] == [{"x": 2}] * count
+        world.remove(names[0])
+        assert set(world.robot.objects()) == set(names[1:])
+
+
+@pytest.mark.fault_16
+@pytest.mark.parametrize("rights", ["everything", "list and watch"])
+def test_S5_5a_a_kind_that_is_only_being_deleted_is_missing_already(rights: str) -> None:
+    with scene() as world:
+        crowd(world, 2, rights)
+        world.cloud.create("kept", spec={"x": 1}, finalizers=[FINALIZER])  # keeps the CRD terminating
+        world.settle()
+        world.cloud.delete_kind()
+        assert not world.cloud.sweep()
+        world.pass_time(600)
+        assert (set(world.robot.objects()), state(world)) == ({"g000", "g001", "kept"}, "kind-missing")
+
+
+def test_S5_5a_what_is_held_for_a_missing_kind_is_released_for_good() -> None:
+    with World() as world:
+        crowd(world, 8)
+        with out_of_sight(world, "down"):
+            world.cloud.drop_kind()
+        world.pass_time(120)
+        (hold,) = world.status()["holds"]
+        assert world.order("release", id=hold["id"])["objects"] == 8
+        world.pass_time(60)
+        assert world.robot.objects() == {}
+        assert (holds(world), state(world), world.status()["kinds"][0]["held"]) == ([], "kind-missing", 0)
+        with pytest.raises(SyncError, match="there is no hold"):
+            world.order("release", id=hold["id"])
+        world.crash()
+        world.start()
+        world.cloud.apply(crd(GROUP))
+        world.add("g000", spec={"x": 2})
+        assert (copy(world, "g000")["spec"], holds(world)) == ({"x": 2}, [])
+
+
+def test_S5_5a_a_kind_deleted_on_the_robot_costs_no_copy_in_the_cloud() -> None:
+    with scene(goals={"source": "robot"}) as world:
+        world.begin("a", "b", "c", source="robot")
+        world.robot.drop_kind()
+        world.pass_time(60)
+        assert (state(world), holds(world)) == ("kind-missing", [("KindMissing", 3)])
+        define(world, "robot", source="robot", seconds=120)
+        assert (set(world.cloud.objects()), holds(world)) == (set("abc"), [("KindMissing", 3)])
+        world.add("a", "b", "c", source="robot", spec={"x": 2})
+        assert ([copy_["spec"] for copy_ in world.cloud.objects().values()], holds(world)) == ([{"x": 2}] * 3, [])
+
+
+def test_S5_5a_what_a_kind_made_anew_lacks_is_held_and_once_released_deletions_are_ordinary() -> None:
+    with World() as world:
+        names = crowd(world, 4)
+        with out_of_sight(world, "down"):
+            redefine(world, *names[:2])
+        world.pass_time(120)
+        (hold,) = world.status()["holds"]
+        assert (hold["reason"], hold["objects"]) == ("KindMissing", 2)
+        world.order("release", id=hold["id"])
+        world.settle()
+        assert set(world.robot.objects()) == set(names[:2])
+        world.remove(*names[:2])
+        assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
+
+
+@pytest.mark.parametrize("count", [2, 20])
+def test_S5_5b_where_crds_may_not_be_read_a_kind_made_anew_out_of_sight_is_one_that_was_emptied(count: int) -> None:
+    """What remains without the right: many deletions are verified, by a list that shows the objects gone, and done."""
+    with World() as world:
+        crowd(world, count, "list and watch")
+        since = world.clock.now
+        with out_of_sight(world, "down"):
+            redefine(world)
+            world.cloud.compact()
+        world.pass_time(120)
+        assert (world.robot.objects(), holds(world)) == ({}, [])
+        assert len(full_lists(world, "cloud", since)) == (1 if count <= 5 else 2)
+        crds = world.journal.asked("cloud", part=f"{calls.CRDS}/", since=since)
+        assert len(crds) == len(full_lists(world, "cloud", since)), "who may not read it does not ask for every batch"
+
+
+@pytest.mark.parametrize("how", ["cut", "crash"])
+def test_S8_1_a_kind_whose_crd_was_not_known_yet_is_asked_for_it_when_its_watch_resumes(how: str) -> None:
+    with scene() as world:
+        unanswered = world.inject("cloud", Fate.LOST, verb="get", part="/customresourcedefinitions/", times=math.inf)
+        world.begin("a", seconds=5)
+        world.weather[Side.CLOUD].rules.remove(unanswered)
+        restart(world, kill=True, seconds=10)
+        with out_of_sight(world, how):
+            redefine(world)
+        world.pass_time(60)
+        assert (holds(world), set(world.robot.objects())) == ([("KindMissing", 1)], {"a"})
+
+
+def test_S5_5a_whether_a_kind_is_alive_is_two_small_requests_a_batch() -> None:
+    with scene() as world:
+        names = crowd(world, 5)
+        since = world.clock.now
+        world.remove(*names[:4])
+        assert set(world.robot.objects()) == set(names[4:])
+        crds = world.journal.asked("cloud", part=f"{calls.CRDS}/", since=since)
+        discovery = world.journal.asked("cloud", verb="discover", since=since)
+        assert {request.call.accept for request in crds} == {calls.PARTIAL}
+        assert 1 <= len(crds) <= 2
+        assert 1 <= len(discovery) <= 2
+
+
+def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_costs_a_list() -> None:
+    with scene() as world:
+        names = crowd(world, 10, "no discovery")
+        since = world.clock.now
+        world.remove(names[0])
+        assert set(world.robot.objects()) == set(names[1:])
+        assert len(full_lists(world, "cloud", since)) == 1, "it may be the first of a kind that is being deleted"
+
+
+def test_S5_5a_where_discovery_is_forbidden_the_last_copies_are_looked_at_after_three_seconds() -> None:
+    with scene() as world:
+        names = crowd(world, 2, "no discovery")
+        since = world.clock.now
+        for name in names:
+            world.cloud.delete(name)
+        world.pass_time(60)
+        assert (world.robot.objects(), holds(world)) == ({}, [])
+        assert full_lists(world, "cloud", since)[0].sent - since > 2.9
+
+
+def test_S5_5a_what_is_held_stays_held_when_the_annotations_are_edited() -> None:
+    with scene() as world:
+        world.begin("a", labels={ROBOT_LABEL: ROBOT})
+        redefine(world)
+        world.pass_time(60)
+        define(world, "robot", filtered="true", seconds=600)
+        assert (set(world.robot.objects()), holds(world)) == ({"a"}, [("KindMissing", 1)])
+
+
+def test_S5_3_what_is_not_synced_any_more_is_not_held_either() -> None:
+    with scene(goals={"source": "robot"}) as world:
+        world.cloud.create("a", spec={"x": 7})
+        world.begin("a", source="robot", seconds=60)
+        assert holds(world) == [("NameTaken", 1)]
+        define(world, "robot", source="robot", filtered="true", seconds=60)
+        assert holds(world) == []
+
+
+def test_S5_5_a_hold_is_answered_also_where_its_kind_stops_while_deletions_are_under_way() -> None:
+    with scene(goals={"source": "robot"}) as world:
+        world.begin("a", "b", source="robot")
+        world.inject("cloud", Fate.HUNG, verb="delete")
+        world.robot.delete("a")
+        world.pass_time(1)
+        assert world.life is not None
+        answer = world.life.order({"command": "hold", "resource": "goals"})
+        world.pass_time(0.1)
+        assert holds(world) == [("Manual", 0)]
+        world.robot.drop_kind()
+        world.pass_time(60)
+        assert (answer.result()["reason"], answer.result()["saved"]) == ("Manual", True)
+        define(world, "robot", source="robot", seconds=60)
+        assert answer.result()["id"] in {hold["id"] for hold in world.status()["holds"] if hold["reason"] == "Manual"}
+
+
+def test_S6_5_a_hold_of_a_newer_version_holds_until_a_human_releases_it() -> None:
+    with scene() as world:
+        names = crowd(world, 3, "everything")
+        world.order("hold", resource="goals")
+        world.settle()
+        with world.down():
+            world.disk.rows = [
+                (*row[:3], row[3].replace('"Manual"', '"OfANewerVersion"')) if "kind-holds" in str(row[2]) else row
+                for row in world.disk.rows
+            ]
+            for name in names:
+                world.cloud.delete(name)
+        world.pass_time(120)
+        assert (holds(world), len(world.robot.objects())) == ([("Manual", 3)], 3)
+        [hold] = world.status()["holds"]
+        world.order("release", id=hold["id"])
+        world.settle()
+        assert (holds(world), world.robot.objects()) == ([], {})
