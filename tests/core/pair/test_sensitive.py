@@ -17,7 +17,7 @@ from crsyncer.core.model import Gap, Key, Observation, Record, Side
 from crsyncer.core.pair.actions import NAME_TAKEN, SECRET_UNKNOWN, Create, Update, Why
 from crsyncer.core.pair.compose import compose_copy
 from crsyncer.core.pair.decide import decide
-from crsyncer.core.pair.project import view_of
+from crsyncer.core.pair.project import view_of, without_values
 from crsyncer.core.related.relate import RelatedFailed, references_of, related_entries
 from crsyncer.core.requests.answers import judge, without_words
 from tests.core.builders import policy, stored
@@ -67,6 +67,18 @@ def test_C5_6_a_copy_has_the_values_and_its_annotations_have_a_digest():
     copy = copied()
     assert copy["data"] == {"password": VALUE}
     assert VALUE not in json.dumps(copy["metadata"])
+
+
+def test_C5_6_C1_7_a_copy_says_that_it_is_of_a_secret_also_once_its_kind_is_none():
+    copy, plain = copied(), policy(group="", plural="configmaps", kind="ConfigMap", versions=("v1",), version="v1")
+    copy["metadata"]["annotations"]["theirs"] = VALUE
+    shown = without_values(copy, plain, Side.ROBOT)
+    assert VALUE not in json.dumps(shown)
+    assert view_of(shown, plain, Side.ROBOT).stamp == view_of(copy, plain, Side.ROBOT).stamp
+    for kind, side in ((SECRETS, Side.ROBOT), (plain, Side.CLOUD)):
+        assert without_values(copy, kind, side) is copy
+    del copy["metadata"]["annotations"]
+    assert without_values(copy, plain, Side.ROBOT) is copy
 
 
 def test_C5_6_a_lost_key_has_each_copy_written_once():
