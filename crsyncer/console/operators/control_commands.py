@@ -349,7 +349,7 @@ class ControlCommands:
             state = entry.error.state if entry.error is not None else "starting"
             raise SyncError(
                 f"{resource} is not synced at the moment: {state}",
-                hint="crsyncer status shows the reason; when that is mended, repeat the command",
+                hint="crsyncer status shows the reason; when that is put right, repeat the command",
             )
         return entry.kind
 

@@ -25,6 +25,7 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
+from crsyncer.core.pair.decide import has_no_copy
 from crsyncer.core.pair.project import bears_mark, is_shared, status_with, view_of, without_values
 from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.core.watching.revisions import Revisions
@@ -141,6 +142,10 @@ class Cache:
         tombstone = self.tombstones.get(key) if side is self.policy.upstream else None
         deleted = None if tombstone is None else tombstone.upstream_uid
         return Observation(found, self.freshness(side, key.namespace), deleted)
+
+    def has_no_copy(self, key: Key) -> bool:
+        """Whether a pair has no copy for certain, nor one where an edited projection left it (C6.3)."""
+        return key not in self.elsewhere and has_no_copy(self.observe(self.policy.downstream, key), self.policy)
 
     def _is_absent(self, side: Side, key: Key) -> bool:
         """Whether an unknown object is absent. A resumed watch proves that unless something says it may be there."""
@@ -330,8 +335,7 @@ class Cache:
         version = str(metadata.get("resourceVersion") or "")
         if view is None or not newer(version, view.resource_version):
             return
-        known = body is not None and body["metadata"]["resourceVersion"] == view.resource_version
-        if body is not None and known:
+        if body is not None and body["metadata"]["resourceVersion"] == view.resource_version:
             if self.policy.subtree is None and not touched(body["metadata"], metadata):
                 body["metadata"]["resourceVersion"] = version
                 self.revisions[side].saw(key, version)

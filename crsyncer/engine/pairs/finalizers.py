@@ -10,7 +10,6 @@ from dataclasses import replace
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Gap, Json, Key
 from crsyncer.core.pair import object_calls
-from crsyncer.core.pair.decide import has_no_copy
 from crsyncer.core.pair.decide_finalizer import (
     AddFinalizer,
     FinalizerAction,
@@ -66,7 +65,7 @@ class Finalizers:
         if row is None and (uid := self._forgotten(key)):
             row = replace(self._row(key, uid), since=self._context.clock())
             self._cache.set_finalizer(key, row)
-        if row is not None and row.overdue and not row.removed and self._has_no_copy(key):
+        if row is not None and row.overdue and not row.removed and self._cache.has_no_copy(key):
             row = replace(row, overdue=False)
             self._cache.set_finalizer(key, row)
             self._context.report_changed()
@@ -182,7 +181,7 @@ class Finalizers:
         now = self._cache.finalizers.get(key)
         if now is None or now.upstream_uid != row.upstream_uid:
             return
-        overdue = now.overdue and not self._has_no_copy(key)
+        overdue = now.overdue and not self._cache.has_no_copy(key)
         keep = overdue or bool(self._forgotten(key))
         kept = replace(now, since=0.0, removed=True, attempts=0, error="") if keep else None
         self._cache.set_finalizer(key, kept)
@@ -201,10 +200,6 @@ class Finalizers:
         known = bool(self._cache.record_of(key, uid).applied)  # a status that waits makes a record, too
         absent = self._cache.observe(self._policy.upstream, key).found is Gap.ABSENT
         return uid if absent and not known else ""
-
-    def _has_no_copy(self, key: Key) -> bool:
-        found = self._cache.observe(self._policy.downstream, key)
-        return key not in self._cache.elsewhere and has_no_copy(found, self._policy)
 
     def _forget(self, key: Key) -> None:
         self._cache.set_finalizer(key, None)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from crsyncer.core.kinds.related_entry import RelatedEntry
 from crsyncer.core.model import Freshness, Gap, Key, Source, View
-from crsyncer.core.pair.decide import has_no_copy, may_delete
+from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.related.relate import NO_REFERENCES, References, related_entries
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.related.wanted_originals import WantedOriginals
@@ -177,9 +177,7 @@ class RelatedFirst:
         return upstream is None or upstream.terminating
 
     def _has_no_copy(self, key: Key) -> bool:
-        downstream = self._cache.observe(self._policy.downstream, key)
-        may_be_there = key in self._kind.reconciler.creating or key in self._cache.elsewhere
-        return has_no_copy(downstream, self._policy) and not may_be_there
+        return key not in self._kind.reconciler.creating and self._cache.has_no_copy(key)
 
     def _is_gone(self, key: Key) -> bool:
         """Whether upstream's object is gone for certain, or about to go."""

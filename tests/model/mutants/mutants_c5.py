@@ -19,8 +19,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
-    Mutant("whatever has the name of a primary's copy is that copy", RelatedFirst._has_no_copy,
-           "has_no_copy(downstream, self._policy)", "downstream.found is Gap.ABSENT",
+    Mutant("whatever has the name of a primary's copy is that copy", Cache.has_no_copy,
+           "has_no_copy(self.observe(self.policy.downstream, key), self.policy)",
+           "self.observe(self.policy.downstream, key).found is Gap.ABSENT",
            noticed_by="C5_4_what_is_not_ours_by_the_name_of_a_primary_that_is_gone_keeps_no_related_copy"),
     Mutant("a kind of related objects that comes last is taken for one in namespaces", RelatedObjects._attach_originals,
            "if resource in self._misread", "if False",

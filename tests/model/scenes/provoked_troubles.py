@@ -198,8 +198,7 @@ def a_deletion_cannot_be_verified(world: World) -> Steps:
     world.heal("cloud", seconds=120)
 
 
-@case("Stuck", 10, "the finalizer's controller must remove it")
-def a_finalizer_blocks_a_deletion(world: World) -> Steps:
+def _somebody_elses_finalizer(world: World) -> Steps:
     world.robot.finalize("a", "lab.example.com/wait")
     world.settle()
     world.remove("a", seconds=700)
@@ -208,6 +207,11 @@ def a_finalizer_blocks_a_deletion(world: World) -> Steps:
     assert "lab.example.com/wait" in str(explained)
     world.robot.finalize("a")
     world.pass_time(30)
+
+
+@case("Stuck", 10, "the finalizer's controller must remove it")
+def a_finalizer_blocks_a_deletion(world: World) -> Steps:
+    yield from _somebody_elses_finalizer(world)
 
 
 @case("StatusNotReturned", 10, "crsyncer fleet crds prints its CRD")
@@ -224,14 +228,7 @@ def the_cloud_takes_no_robot_object_status(world: World) -> Steps:
 def a_finalizer_outlasts_the_grace_period(world: World) -> Steps:
     serve_policies(world.robot)
     edit_policy(world, deletion={"mode": "blocking", "gracePeriod": "10m"})
-    world.robot.finalize("a", "lab.example.com/wait")
-    world.settle()
-    world.remove("a", seconds=700)
-    yield
-    explained = world.order("explain", resource="goals", name="a")
-    assert "lab.example.com/wait" in str(explained)
-    world.robot.finalize("a")
-    world.pass_time(30)
+    yield from _somebody_elses_finalizer(world)
 
 
 @case("Stuck", 10, "the server's answer is in the agent's log")
