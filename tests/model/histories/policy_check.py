@@ -281,7 +281,8 @@ class PolicyChecker:
     def _see_twins(self, write: Write, copy: Json) -> None:
         """Two copies of one original: a request that came late, or that a killed agent does not know of, made one.
 
-        Or the agent could not see the other: in the cloud, its selector does not show what has lost its labels.
+        Or the agent could not see the other: its selectors do not show what has lost its labels (in the cloud, and
+        of related kinds).
         """
         of, now = stamp(copy), self._world.clock.now
         for where, each in self._world.servers[write.side].storage.of(self._kind).items():
@@ -291,7 +292,8 @@ class PolicyChecker:
             late = {each["metadata"]["uid"], copy["metadata"]["uid"]} & self.late
             killed = self.was_killed(after=self.born(each) - _RACE_SECONDS)
             age = now - self.born(each)
-            unseen = age < _ECHO_SECONDS or (write.side is Side.CLOUD and not bears_marks_of(copy, each))
+            selects = write.side is Side.CLOUD or write.resource != GOALS
+            unseen = age < _ECHO_SECONDS or (selects and not bears_marks_of(copy, each))
             if not (late or (killed and age < _RACE_SECONDS) or unseen or not stamp(each) or self.forgot):
                 raise Violation(f"{write}: its original has a copy already, {where} (C2.3)")
 

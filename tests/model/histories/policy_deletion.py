@@ -114,6 +114,8 @@ class DeletionJudge:
             return  # what was under way then may still come, and copies of another kind are not waited for
         if not self._must_block() or self._is_overdue(before):
             return
+        if write.late and not all(blocking for blocking, _, _ in self._followed.ever()):
+            return  # it was sent while deletion was not blocking
         if "deletionTimestamp" not in before["metadata"]:
             if self._world.clock.now - self._returned.get(uid, -_RACE_SECONDS) < _RACE_SECONDS:
                 return  # the patch was on its way when the object became this robot's again; it gets another one

@@ -40,6 +40,11 @@ class Followed(Generic[T]):
         kind = entries[GOALS].kind if GOALS in entries else None
         return None if kind is None or kind.policy.sync_policy is None else self._read(kind.policy)
 
+    def ever(self) -> frozenset[T]:
+        """All that it has followed, which a request that comes late may still go by."""
+        self.look()
+        return frozenset(self._until)
+
     def in_force(self) -> dict[T, float]:
         """What it follows, or followed a moment ago, and since when, in seconds since the world began."""
         self.look()
