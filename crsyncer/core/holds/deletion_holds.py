@@ -195,19 +195,21 @@ class DeletionHolds:
 
         The list shows that they went with the kind, not that somebody meant to delete them.
         """
-        lacking = {key for key in self._at_stake() if key not in self.upstream}
-        hold_id, since = self.kind_wide.pop(HoldReason.KIND_MISSING)
-        for key in lacking:
+        copies = {key for key in self._at_stake() if key not in self.upstream}
+        hold_id, since = self.kind_wide[HoldReason.KIND_MISSING]
+        for key in copies | self._copies_to_come():
             tombstone = self.tombstone(key) or self._tombstone_of_copy(key, now)
             if tombstone.held != HoldReason.KIND_MISSING:
                 tombstone = replace(tombstone, held=HoldReason.KIND_MISSING, hold_id=hold_id, hold_since=since)
             self.changed[key] = replace(tombstone, verified=False)
+        del self.kind_wide[HoldReason.KIND_MISSING]
+        for key in copies:
             self.hold(key, KIND_MISSING, now)
         group = self._holds.group(self._resource, HoldReason.KIND_MISSING)
         for key in list(group.keys) if group is not None else ():
             if self.held(key) != KIND_MISSING:
                 self._holds.clear(self._resource, key, reason=HoldReason.KIND_MISSING)
-        return len(lacking)
+        return len(copies)
 
     def left_behind(self, absent: Callable[[Key, str], bool]) -> set[Key]:
         """The copies that are to be deleted because their originals are not selected any more (C1.7).
@@ -264,6 +266,15 @@ class DeletionHolds:
             deleted = view.stamp is not None and not view.terminating and may_delete(view, self._policy)
             if deleted and key not in left_behind and self.held(key) == KIND_MISSING and not self.is_verified(key):
                 yield key
+
+    def _copies_to_come(self) -> set[Key]:
+        """The objects that are gone with a missing kind, and whose copies are not known: one may just be made."""
+        keys = () if self.is_another else self._tombstones.keys() | self.changed.keys()
+        return {
+            key
+            for key in keys
+            if key not in self.copies and key not in self.upstream and self.held(key) == KIND_MISSING
+        }
 
     def _tombstone_of_copy(self, key: Key, now: float) -> Tombstone:
         """A tombstone for what its copy is stamped with, and for no later object of that name."""

@@ -126,6 +126,16 @@ def test_S5_5_a_kind_that_is_back_keeps_its_verified_deletions_and_those_that_we
     assert bench.held() == [("KindMissing", {B})]
 
 
+def test_S5_5_a_copy_that_is_not_known_yet_is_held_as_well_when_its_kind_is_back_without_its_object():
+    bench = Bench((A,))
+    bench.tombstones |= {A: Tombstone("u-1", 1.0), B: Tombstone("u-2", 1.0), C: Tombstone("u-3", 1.0, verified=True)}
+    bench.holds.hold_kind(5.0, by_name=True)
+    assert bench.holds.kind_back(6.0) == 1
+    bench.record()
+    assert bench.held() == [("KindMissing", {A})]
+    assert (bench.holds.held(B), bench.holds.held(C)) == (KIND_MISSING, None)
+
+
 def test_S5_5_a_kind_that_was_never_shown_to_be_missing_is_back_without_a_trace():
     bench = Bench()
     bench.holds.hold_kind(5.0, by_name=False)

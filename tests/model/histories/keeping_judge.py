@@ -152,8 +152,8 @@ class KeepingJudge:
                 raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
             each.released |= each.end is not None or each.leaving
         stay = {o["metadata"]["uid"] for o in self.machine.primaries().values() if self.machine.is_selected(o)}
-        staying = users and all(each.end is None and not each.leaving for each in users)
-        if staying and any(self.originals.get(uid) in users for uid in stay):  # else it goes with its primaries
+        staying = {uid for uid in stay if (known := self.originals.get(uid)) in users and not known.leaving}
+        if users and len(staying) == len(users):  # else it goes with the primary that goes, whoever needed it, too
             self._count(write, len(self.machine.related_copies()))
 
     def _why_kept(self, known: Original, now: float) -> str:

@@ -20,6 +20,7 @@ from tests.model.simulation.scene import (
     original,
     out_of_sight,
     redefine,
+    refuse_lists,
     restart,
     scene,
     state,
@@ -134,6 +135,29 @@ def test_S5_5a_what_a_kind_made_anew_lacks_is_held_and_once_released_deletions_a
         assert set(world.robot.objects()) == set(names[:2])
         world.remove(*names[:2])
         assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
+
+
+@pytest.mark.parametrize("seconds", range(0, 36, 3))
+def test_S5_5a_a_copy_that_is_being_made_when_its_kind_is_back_without_its_object_is_held_like_the_others(
+    seconds: int,
+) -> None:
+    """Somebody deleted copies, and what is known is enforced until the new CRD's list shows what came back."""
+    with World() as world:
+        names = crowd(world, 4)
+        with out_of_sight(world, "down"):
+            redefine(world)
+            for plane in world.planes.values():
+                plane.compact()
+            refused = refuse_lists(world)
+        world.pass_time(20)
+        world.weather[Side.CLOUD].rules.remove(refused)
+        world.weather[Side.ROBOT].latency = 2.0
+        world.pass_time(seconds)
+        for name in names[2:]:
+            world.robot.delete(name)
+        world.pass_time(120)
+        assert holds(world) == [("KindMissing", len(world.robot.objects()))]
+        assert world.journal.asked(verb="delete", kind="goals") == []
 
 
 @pytest.mark.parametrize("count", [2, 20])
