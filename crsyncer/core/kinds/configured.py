@@ -62,13 +62,17 @@ class WithoutCrd:
 
 
 def without_crd(objects: Iterable[PolicyObject], crds: Container[str]) -> WithoutCrd:
-    """The kinds without a CRD; `crds` are the names of the robot's CRDs."""
+    """The kinds without a CRD; `crds` are the names of the robot's CRDs.
+
+    Those of policies that cannot be read are among them, for these are `misconfigured`, and not gone (C1.3).
+    """
+    objects = list(objects)
     policies = [each.policy for each in objects if each.policy is not None]
     to_come = frozenset(
         each.resource.full_name for each in policies if each.api is not None and each.resource.full_name not in crds
     )
     named = [related.resource for each in policies for related in each.related]
-    named += [each.resource for each in policies]
+    named += [each.named for each in objects if each.named is not None and each.is_for(each.resource)]
     missing = {each.full_name: each for each in named if each.full_name not in crds}
     return WithoutCrd({name: each for name, each in missing.items() if name not in to_come}, to_come)
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from crsyncer.core.content.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.content.marks import Marks
@@ -25,6 +24,7 @@ from crsyncer.core.kinds.sync_policy import (
     Filter,
     SyncPolicy,
     label_problems,
+    named_kind,
     read_sync_policy,
 )
 from crsyncer.core.kinds.version_choice import pinned
@@ -59,8 +59,8 @@ class PolicyObject:
     """A SyncPolicy object on the robot."""
 
     name: str
-    resource: str
-    """The kind that it names, such as orders.lab.example.com; empty: it cannot be read."""
+    named: Resource | None
+    """The kind that it names; None: that cannot be read."""
     policy: SyncPolicy | None
     """None: it cannot be read."""
     problem: str = ""
@@ -69,6 +69,11 @@ class PolicyObject:
     """What it makes of objects, but for the robot's name."""
     untrusted: frozenset[str] = frozenset()
     """The kinds that it names and may name only if they have a CRD: it is a copy (C1.6)."""
+
+    @property
+    def resource(self) -> str:
+        """The kind that it names, such as orders.lab.example.com; empty: that cannot be read."""
+        return "" if self.named is None else self.named.full_name
 
     def is_for(self, resource: str) -> bool:
         """Whether it is for a kind. A wrong policy for a kind that no policy may name does not stop that kind."""
@@ -81,22 +86,22 @@ def read_object(raw: Json, expressions: Callable[[], Expressions], trust: Collec
     `expressions` is called where it has steps: whoever has none need not have the languages (C4.5). `trust` is what the
     robot lets copies of SyncPolicies ask for (C1.6).
     """
-    name = str(raw["metadata"]["name"])
+    name, of_kind = str(raw["metadata"]["name"]), named_kind(raw.get("spec"))
     if is_deeper_than(raw, DEEPEST):  # also what a schema lets through, such as the value of `set`
-        return PolicyObject(name, _named_resource(raw), None, f"it is nested more than {DEEPEST} levels deep")
+        return PolicyObject(name, of_kind, None, f"it is nested more than {DEEPEST} levels deep")
     try:
         policy = read_sync_policy({"apiVersion": API_VERSION, "kind": KIND, **raw})
         shape = shape_of(policy.mutations, keep_local=bool(policy.keep_local), expressions=expressions)
     except ConfigError as error:
         problem = "; ".join(filter(None, (str(error), error.hint)))
-        return PolicyObject(name, _named_resource(raw), None, problem)
+        return PolicyObject(name, of_kind, None, problem)
     if stamp_of(raw) is None or EVERYTHING in trust:
-        return PolicyObject(name, _named_resource(raw), policy, shape=shape)
+        return PolicyObject(name, of_kind, policy, shape=shape)
     problem = ""
     if policy.api is not None and API not in trust:
         problem = f"it is a copy and has spec.api; allowed: {API} in policies.trust (--trust)"
     named = {policy.resource.full_name, *(each.resource.full_name for each in policy.related)}
-    return PolicyObject(name, _named_resource(raw), policy, problem, shape, frozenset(named - set(trust)))
+    return PolicyObject(name, of_kind, policy, problem, shape, frozenset(named - set(trust)))
 
 
 def policy_of_kind(
@@ -243,15 +248,6 @@ def _agreed(objects: Sequence[PolicyObject]) -> SyncPolicy | str:
         return f"the SyncPolicies {names} are for the same kind; allowed: one"
     one = objects[0]
     return f"SyncPolicy {one.name}: {one.problem}" if one.policy is None or one.problem else one.policy
-
-
-def _named_resource(raw: Json) -> str:
-    """The kind that a policy names, as far as that can be read."""
-    spec = raw.get("spec")
-    named: Any = spec.get("resource") if isinstance(spec, dict) else None
-    if not isinstance(named, dict) or not all(isinstance(named.get(key), str) for key in ("group", "resource")):
-        return ""
-    return Resource(named["group"], named["resource"]).full_name
 
 
 def _settings(policy: SyncPolicy) -> dict[str, str]:

@@ -221,6 +221,16 @@ def _resource(fields: Fields) -> Resource:
     return Resource(group, resource, inner.text_or("version", _VERSION, None))
 
 
+def named_kind(spec: Any) -> Resource | None:
+    """The kind that a policy names, whatever else is wrong with it; None: that cannot be read."""
+    resource = spec.get("resource") if isinstance(spec, dict) else None
+    try:
+        fields = fields_at("spec.resource", resource, ())
+        return Resource(fields.text("group", _GROUP), fields.text("resource", _PLURAL))
+    except ConfigError:
+        return None
+
+
 def _filter(fields: Fields) -> Filter:
     return Filter(by_robot_name=fields.flag_or("byRobotName", None), selector=read_selector(fields))
 

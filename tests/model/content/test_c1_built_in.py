@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import PARTIAL_LIST
 from crsyncer.ports import Reply
 from tests.model.scenes.config_maps import data, delete_map, maps, put_map
@@ -163,3 +164,22 @@ def test_C1_4_a_kind_that_is_served_later_is_found() -> None:
         assert state(world) == ("kind-missing", "the robot has no CRD of configmaps, and serves no such kind")
         world.pass_time(60)
         assert data(world.robot) == {"a": {"x": "1"}}
+
+
+@pytest.mark.parametrize("how", ["", "restart", "new"])
+def test_C1_3_a_policy_that_cannot_be_read_does_not_hide_such_a_kind(how: str) -> None:
+    wrong: Json = {"mutations": {"down": [{"path": "/data/x", "template": "{nope}"}]}}
+    named: Json = {"resource": {"group": "", "resource": "configmaps"}, "specSource": "cloud", "filter": EDGE}
+    with with_maps(**(wrong if how == "new" else {})) as world:
+        put_map(world.cloud, "a", labels=LABELS, x="1")
+        world.settle()
+        put_policy(world.robot, "p", named | wrong)
+        world.settle()
+        if how == "restart":
+            restart(world)
+        found, message = state(world)
+        assert (found, "{nope}" in message) == ("misconfigured", True)
+        assert {reason["code"] for reason in world.status()["reasons"]} == {"Misconfigured"}
+        put_policy(world.robot, "p", named)
+        world.settle()
+        assert (data(world.robot), state(world)) == ({"a": {"x": "1"}}, ("syncing", ""))
