@@ -172,8 +172,8 @@ REASONS = {
         "KindStopped": (
             "{resource} is not synced any more, its annotation or SyncPolicy was removed: {copies} {where}"
             " {follow} nothing now",
-            "to have it synced again, on the robot: kubectl annotate crd {resource} {annotation}; else delete the"
-            " copies {where}: this line ends when there are none",
+            "to have it synced again, on the robot: {again}; else delete the copies {where}: this line ends when there"
+            " are none",
         ),
     },
 }

@@ -237,7 +237,11 @@ def _stopped_reasons(content: Json) -> Iterator[_Reason]:
         number, resource = row["copies"], row["resource"]
         verb, where = ("follows", "follow")[number != 1], ON[Side(row["specSource"]).other]
         values = {"resource": resource, "copies": count(number, "copy"), "where": where, "follow": verb}
-        yield _reason(INFO, "KindStopped", annotation=f"{SPEC_SOURCE}={row['specSource']}", **values)
+        # An annotation would bring other settings than the policy had, and built-in kinds have no CRD.
+        again = f"kubectl annotate crd {resource} {SPEC_SOURCE}={row['specSource']}"
+        if row.get("policy"):
+            again = f"apply the SyncPolicy {row['policy']} again"
+        yield _reason(INFO, "KindStopped", again=again, **values)
     for kind in content["kinds"]:
         if done := kind.get("massDeletion"):
             side = Side(kind["specSource"])

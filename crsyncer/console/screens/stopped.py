@@ -35,7 +35,8 @@ def stopped_rows(kinds: Kinds) -> Iterator[Json]:
     """The kinds whose annotation or SyncPolicy was removed, while copies of them are there."""
     for resource, kind in sorted(kinds.stopped.stopped.items()):
         if not kind.missing and (copies := kinds.stopped.copies(resource)):
-            yield {"resource": resource, "specSource": kind.upstream.value, "copies": copies}
+            source, policy = kind.upstream.value, kind.policy or None
+            yield {"resource": resource, "specSource": source, "policy": policy, "copies": copies}
 
 
 def unknown_annotation_rows(kinds: Kinds) -> Iterator[Json]:

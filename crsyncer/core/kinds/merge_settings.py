@@ -18,11 +18,11 @@ from crsyncer.core.kinds.projection import projected
 from crsyncer.core.kinds.read_kind import policy_by, read_flag, read_policy
 from crsyncer.core.kinds.sync_policy import (
     API_VERSION,
-    CLOSED_GROUPS,
     KIND,
     Api,
     Filter,
     SyncPolicy,
+    is_closed,
     label_problems,
     named_kind,
     read_sync_policy,
@@ -77,7 +77,7 @@ class PolicyObject:
 
     def is_for(self, resource: str) -> bool:
         """Whether it is for a kind. A wrong policy for a kind that no policy may name does not stop that kind."""
-        return self.resource == resource and resource.partition(".")[2] not in CLOSED_GROUPS
+        return self.named is not None and self.resource == resource and not is_closed(self.named)
 
 
 def read_object(raw: Json, expressions: Callable[[], Expressions], trust: Collection[str] = ()) -> PolicyObject:

@@ -43,6 +43,8 @@ class SyncedKind:
     """Whether it stopped because its CRD is gone from the robot."""
     hold_id: str = ""
     """Of the hold that tells of the missing CRD."""
+    policy: str = ""
+    """The SyncPolicy by which it is synced; empty: by annotations."""
 
     @property
     def downstream(self) -> Side:
@@ -60,7 +62,8 @@ def remembered(policy: KindPolicy) -> SyncedKind:
     """What is remembered of a kind as it is synced."""
     side = policy.downstream
     copies = tuple(collection(policy, side, namespace) for namespace in policy.places_on(side))
-    return SyncedKind(policy.upstream, policy.robot, policy.has_crd, copies)
+    name = "" if policy.sync_policy is None else policy.sync_policy.name
+    return SyncedKind(policy.upstream, policy.robot, policy.has_crd, copies, policy=name)
 
 
 def to_store(kinds: Mapping[str, SyncedKind]) -> Json:

@@ -215,10 +215,15 @@ def label_problems(policy: SyncPolicy, filter_: Filter) -> Iterator[str]:
 def _resource(fields: Fields) -> Resource:
     inner = fields.inner("resource", "group", "resource", "version")
     group, resource = inner.text("group", _GROUP), inner.text("resource", _PLURAL)
-    if group in CLOSED_GROUPS or (group, resource) == ("", "namespaces"):
+    if is_closed(Resource(group, resource)):
         allowed = f"neither namespaces nor kinds of {' and '.join(CLOSED_GROUPS)}"
         raise ConfigError(f"{inner.place} is {Resource(group, resource).full_name}; allowed: {allowed}")
     return Resource(group, resource, inner.text_or("version", _VERSION, None))
+
+
+def is_closed(kind: Resource) -> bool:
+    """Whether no policy may name a kind."""
+    return kind.group in CLOSED_GROUPS or (kind.group, kind.resource) == ("", "namespaces")
 
 
 def named_kind(spec: Any) -> Resource | None:

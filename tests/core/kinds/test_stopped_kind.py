@@ -7,7 +7,8 @@ import pytest
 from crsyncer.core.content.annotations import DRIFT, OURS, SPEC_SOURCE, SYNCER
 from crsyncer.core.kinds.stopped_kind import from_store, remembered, to_store, unknown_annotations
 from crsyncer.core.model import Side
-from tests.core.builders import policy
+from tests.core.builders import crd, policy
+from tests.core.policy_objects import merged_of, policy_object
 
 MARKS = {OURS + "upstream-uid": "u", OURS + "robot": "robot-1"}
 
@@ -17,6 +18,11 @@ def test_S1_8_what_is_remembered_survives_the_store(upstream):
     kinds = {"goals.lab.example.com": remembered(policy(upstream))}
     assert from_store(json.loads(json.dumps(to_store(kinds)))) == kinds
     assert kinds["goals.lab.example.com"].downstream is upstream.other
+
+
+def test_S1_8_how_a_kind_was_configured_is_remembered():
+    by_policy = merged_of(crd({}), policy_object("orders", specSource="cloud"))
+    assert [remembered(kind).policy for kind in (policy(), by_policy)] == ["", "orders"]
 
 
 def test_S1_8_in_the_cloud_only_this_robots_copies_count():

@@ -134,6 +134,8 @@ def test_C1_4_when_the_policy_is_gone_copies_stay_and_are_only_counted() -> None
         assert len(counted) <= 7
         restart(world)
         assert set(maps(world.robot)) == {"a"}
+        [reason] = world.status()["reasons"]
+        assert (reason["code"], "apply the SyncPolicy p again" in reason["hint"]) == ("KindStopped", True)
 
 
 def test_C1_6_a_policy_that_is_a_copy_names_kinds_without_a_crd_only_if_they_are_trusted() -> None:
