@@ -38,6 +38,9 @@ deleted any more.
 Their hint needs the hold's id, so `console/screens/reasons.py` has it.
 """
 
+ENDED_BY_WRITES = DELETION_HOLDS.keys() | {HoldReason.NAME_TAKEN, HoldReason.CONTESTED}
+"""What is held until a write is answered; all else is held by a plan, and ends with the first other one."""
+
 
 @dataclass(slots=True)
 class HeldGroup:

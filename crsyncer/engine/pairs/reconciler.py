@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import assert_never
 
-from crsyncer.core.holds.hold_list import DELETION_HOLDS
+from crsyncer.core.holds.hold_list import DELETION_HOLDS, ENDED_BY_WRITES
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Json, Key
 from crsyncer.core.pair.actions import (
@@ -38,7 +38,7 @@ from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.engine.pairs.outbox import Outbox
 from crsyncer.engine.pairs.outcomes import CONTENT, FINALIZER, STATUS, VERIFY, Outcomes
 from crsyncer.engine.pairs.writer import Write, Writer
-from crsyncer.errors import Conflict, NameTaken, SyncError
+from crsyncer.errors import Conflict, NameTaken, Never, SyncError
 from crsyncer.runtime.dispatcher import Job
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Reconciler:
             context=context,
             creating=self.creating,
             refused_for=self.outcomes.refinalize_in,
-            related_remain=self._related_remain,
+            related_remain=lambda key: self.related_first is not None and self.related_first.remain(key),
             forgotten=self.enqueue,
         )
         self.related_first: RelatedCopies | None = None
@@ -207,7 +207,7 @@ class Reconciler:
             case Wait(until=until):
                 await self._wait(job, until)
             case Hold():
-                self._unhold(key, plan.status, action)
+                self._unhold(key, plan.status, DELETION_HOLDS.keys() | {action.reason})
                 self._hold(key, action)
             case _:
                 return await self._write(job, action, plan.status)
@@ -234,10 +234,14 @@ class Reconciler:
 
     async def _write(self, job: Job[Key], action: Write, status: StatusAction | None) -> str | None:
         key = job.key
+        self._unhold(key, status, ENDED_BY_WRITES)
         if isinstance(action, Create):
             self.creating.add(key)
         try:
             await self.writer.write(key, action)
+        except Never:
+            self._unhold(key, status)
+            raise
         finally:
             self.creating.discard(key)
             if isinstance(action, Create) and key not in self.cache.views[self.policy.downstream]:
@@ -261,8 +265,7 @@ class Reconciler:
         there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
         if job.key in self.cache.tombstones and there:
             await self._hold_driver.verify(job.key)
-            hold = self._hold_driver.holds.held(job.key)
-            if hold is not None:
+            if (hold := self._hold_driver.holds.held(job.key)) is not None:
                 self._hold(job.key, hold)
 
     async def _wait(self, job: Job[Key], until: Until) -> None:
@@ -359,9 +362,6 @@ class Reconciler:
             else:
                 dispatcher.add(job, Priority.CREATION)
 
-    def _related_remain(self, key: Key) -> bool:
-        return self.related_first is not None and self.related_first.remain(key)
-
     async def _finalizer(self, job: Job[Key]) -> str | None:
         if not await self._finalizers.act(job.key):
             self.consider_finalizer(job.key)  # a grace period may go on
@@ -380,12 +380,12 @@ class Reconciler:
             self._context.recorder.record(Fact(side, self.policy.resource, key, Action.HELD, rule, message))
             self._context.report_changed()
 
-    def _unhold(self, key: Key, status: StatusAction | None, content: Hold | None = None) -> None:
-        """End the holds of an object that are not of its plan; a deletion may be held for several reasons."""
+    def _unhold(self, key: Key, status: StatusAction | None, kept: Set[HoldReason] = frozenset()) -> None:
+        """End the holds of an object but those of its status, and `kept`."""
         waits = status.hold if isinstance(status, SendStatus) else status
-        kept = {each.reason for each in (waits, content) if isinstance(each, Hold)}
-        kept |= {HoldReason.DUPLICATE} if key in self._duplicates else set()
-        self._hold_driver.holds.unhold(key, kept=kept if content is None else kept | DELETION_HOLDS.keys())
+        also = {waits.reason} if isinstance(waits, Hold) else set()
+        also |= {HoldReason.DUPLICATE} if key in self._duplicates else set()
+        self._hold_driver.holds.unhold(key, kept=kept | also)
 
     def hold_duplicates(self) -> None:
         """Hold the pairs whose originals have another copy, and those only (C2.6)."""

@@ -1,6 +1,7 @@
 """C4.3 to C4.5 on virtual time: steps that do not compile, steps that fail, and what is missing."""
 
 import asyncio
+import math
 from collections.abc import Mapping
 
 import pytest
@@ -11,9 +12,12 @@ from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 from tests.model.scenes.blocking import block, blocking
 from tests.model.scenes.policies import ready, senders
-from tests.model.scenes.shapes import reshape, setting, shaped, unshape
+from tests.model.scenes.shapes import at_most, reshape, setting, shaped, unshape
+from tests.model.simulation.answers import INTERNAL_ERROR
 from tests.model.simulation.life import AgentSettings
+from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import SOURCES, copy, holds, original, restart, roles, row, state
+from tests.system.bed import crd
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
 NEXT: Json = {"path": "/spec/x", "cel": "value + 1"}
@@ -97,6 +101,20 @@ def test_C4_4_the_hold_ends_with_the_step_that_failed(kill: bool) -> None:
         unshape(world)
         world.settle()
         assert (holds(world), copy(world)["spec"]) == ([], {"x": "text"})
+
+
+@pytest.mark.parametrize("answer", ["refused", "none"])
+def test_C4_4_the_hold_ends_with_the_step_that_failed_although_the_next_write_fails(answer: str) -> None:
+    with shaped(down=[NEXT]) as world:
+        world.robot.apply(crd(GROUP, schema=at_most(10)))
+        world.begin("a")
+        world.edit("a", spec={"x": "text"})
+        assert holds(world) == [("MutationFailed", 1)]
+        if answer == "none":
+            world.inject("robot", INTERNAL_ERROR, verb="update", part="/goals/", times=math.inf)
+        reshape(world, down=[setting(11, "/spec/x")])
+        world.pass_time(30)
+        assert (holds(world), copy(world)["spec"]) == ([], {"x": 2})
 
 
 @BOTH

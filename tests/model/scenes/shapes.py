@@ -40,3 +40,11 @@ def unshape(world: World) -> None:
 def setting(value: Any, path: str = "/spec/mode") -> Json:
     """A step."""
     return {"path": path, "set": {"value": value}}
+
+
+def at_most(maximum: int) -> Json:
+    """A schema in which spec.x and status.n have a limit."""
+    limited = {"type": "integer", "maximum": maximum}
+    parts = {"spec": {"x": limited}, "status": {"n": limited}}
+    properties = {name: {"type": "object", "properties": inner} for name, inner in parts.items()}
+    return {"type": "object", "properties": properties}

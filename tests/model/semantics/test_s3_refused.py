@@ -2,23 +2,15 @@
 
 import pytest
 
-from crsyncer.core.model import Json
+from tests.model.scenes.shapes import at_most
 from tests.model.simulation.journal import Request
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import SOURCES, restart, roles, scene
 from tests.model.simulation.world import World
-from tests.system.bed import crd
+from tests.system.bed import LABEL, ROBOT, crd
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
 HOUR = 3600.0
-
-
-def at_most(maximum: int) -> Json:
-    """A schema in which spec.x and status.n have a limit."""
-    limited = {"type": "integer", "maximum": maximum}
-    parts = {"spec": {"x": limited}, "status": {"n": limited}}
-    properties = {name: {"type": "object", "properties": inner} for name, inner in parts.items()}
-    return {"type": "object", "properties": properties}
 
 
 def dead(world: World) -> tuple[int, list[str]]:
@@ -82,6 +74,17 @@ def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(source: str) -
         world.pass_time(600)
         assert {name: o["spec"]["x"] for name, o in down.objects().items()} == {"new": 11, "old": 12}
         assert (dead(world), world.status()["health"]) == ((0, []), "healthy")
+
+
+def test_S3_6_a_name_that_was_taken_is_not_taken_any_more_once_the_copy_is_refused() -> None:
+    with scene(goals={"filtered": "true"}) as world:
+        world.robot.apply(crd(GROUP, filtered="true", schema=at_most(10)))
+        world.robot.create("a", spec={"x": 1})
+        world.begin("a", labels={LABEL: ROBOT}, spec={"x": 11}, seconds=5)
+        assert dead(world) == (0, ["NameTaken"])
+        world.robot.delete("a")
+        world.pass_time(300)
+        assert dead(world) == (1, ["DeadLetters"])
 
 
 def test_S3_6_a_refusal_survives_a_restart_as_a_refusal_and_ends_with_its_object() -> None:
