@@ -1,7 +1,7 @@
 """Deliberate defects in what C1 promises of SyncPolicies, noticed by tests named after its rules."""
 
+from crsyncer.core.kinds import configured, policy_condition
 from crsyncer.core.kinds import merge_settings as merge
-from crsyncer.core.kinds import policy_condition
 from crsyncer.core.pair import project
 from crsyncer.engine.kinds import negotiation
 from crsyncer.engine.kinds.built_in import BuiltInKinds
@@ -32,6 +32,9 @@ MUTANTS = (
     Mutant("orphans of a kind that nobody has annotated are deleted", merge._merged,
            "{} if annotations.get(SPEC_SOURCE) and not named else", "{} if not named else",
            noticed_by="C1_3_a_policy_alone_has_an_unannotated_kind_synced_and_keeps_orphans"),
+    Mutant("a policy that cannot be read hides a kind without a CRD", configured.without_crd,
+           "for each in objects if each.named", "for each in objects if each.policy and each.named",
+           noticed_by="C1_3_a_policy_that_cannot_be_read_does_not_hide_such_a_kind"),
     Mutant("a policy that cannot be read is none", Catalog._for_kind,
            "if each.is_for(resource)", "if each.policy and each.is_for(resource)",
            noticed_by="C1_3_a_wrong_policy_stops_its_kind_alone_with_one_line_and_copies_stay"),

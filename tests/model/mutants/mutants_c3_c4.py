@@ -9,6 +9,7 @@ from crsyncer.engine.kinds import reshape
 from crsyncer.engine.kinds.kinds import Kinds
 from crsyncer.engine.pairs import generations
 from crsyncer.engine.pairs.outbox import Outbox
+from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutants.mutant import Mutant
 
@@ -27,6 +28,9 @@ MUTANTS = (
     Mutant("nobody is told how to install what a policy needs", merge_settings.read_object,
            "(str(error), error.hint)", "(str(error),)",
            noticed_by="C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop"),
+    Mutant("what a plan held ends with a write that succeeds", Reconciler._write,
+           "self._unhold(key, status, ENDED_BY_WRITES)", "pass",
+           noticed_by="C4_4_the_hold_ends_with_the_step_that_failed_although_the_next_write_fails"),
     Mutant("local fields are drift", decide._content,
            "and not policy.shape.keep_local", "",
            noticed_by="C3_2_upstreams_changes_win_and_all_other_fields_of_a_copy_stay"),
