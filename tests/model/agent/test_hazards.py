@@ -56,14 +56,6 @@ def test_S6_2_a_crash_in_the_middle_of_a_deletion_that_is_told_twice_does_not_un
             assert set(world.robot.objects()) == set(world.cloud.objects()) == (set() if side == "cloud" else {"a"})
 
 
-@pytest.mark.parametrize("fate", list(Fate))
-def test_S10_a_create_whose_reply_is_lost_or_late_leaves_one_copy(world: World, fate: Fate) -> None:
-    world.inject("robot", fate, verb="create")
-    world.add("b", seconds=200)
-    world.settle()
-    assert set(world.robot.objects()) == {"a", "b"}
-
-
 def test_S9_2_a_cursor_that_is_too_old_is_listed_anew_and_what_vanished_meanwhile_goes(world: World) -> None:
     with world.down():
         world.cloud.delete("a")
@@ -194,13 +186,6 @@ def test_S4_3_a_copy_that_lost_its_status_with_its_life_does_not_wipe_upstreams(
     world.begin()
     world.edit("a", spec={"x": 2})
     assert original(world)["status"] == {"phase": "DONE"}
-
-
-def test_S8_3_an_empty_cloud_in_the_place_of_ours_deletes_nothing(world: World) -> None:
-    world.cloud.rebuild()
-    world.pass_time(600)
-    assert set(world.robot.objects()) == {"a"}
-    assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
 
 
 @pytest.mark.parametrize("overtaken_by", [-1, 0, 1, 40])

@@ -196,22 +196,6 @@ def test_S9_4_with_a_map_a_list_by_digest_finds_what_is_known(source: str) -> No
         assert set(down.objects()) == set(up.objects())
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("steps", range(1, 40, 6))
-def test_S6_1_with_a_map_a_kill_anywhere_is_followed_by_agreement(source: str, steps: int) -> None:
-    with mapped(source=source) as world:
-        up, down = roles(world, source)
-        world.begin("a", "b", "c", source=source)
-        world.crash_after(steps)
-        up.set("a", spec={"x": 2})
-        up.delete("b")
-        world.report("c", {"n": 1}, source=source, seconds=5)
-        restart(world, kill=True)
-        assert {name: each["spec"] for name, each in down.objects().items()} == {"a": {"x": 2}, "c": {"x": 1}}
-        assert up.objects()["c"]["status"] == {"n": 1}
-        assert holds(world) == []
-
-
 # --- deletions and names
 
 

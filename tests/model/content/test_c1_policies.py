@@ -27,7 +27,7 @@ from tests.model.scenes.policies import (
 from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.simulation.life import ROBOT
 from tests.model.simulation.plane import GROUP
-from tests.model.simulation.scene import copy, full_lists, original, restart, row, state
+from tests.model.simulation.scene import copy, full_lists, original, row, state
 from tests.model.simulation.world import World
 from tests.system.bed import crd
 
@@ -106,16 +106,6 @@ def test_C1_1_no_kind_starts_by_its_annotations_before_the_policies_are_known(fa
         assert on_robot(world) == {"edge", "by-hand"}
         assert (state(world), state(world, "aims")) == ("syncing", "syncing")
         assert world.journal.asked(verb="delete") == []
-
-
-def test_C1_1_a_restart_goes_on_by_the_policy_and_lists_nothing_again() -> None:
-    with with_policy(filter=EDGE) as world:
-        two_tiers(world)
-        world.begin()
-        begun = world.clock.now
-        restart(world)
-        assert full_lists(world, "", begun) == []
-        assert on_robot(world) == {"edge"}
 
 
 def test_C1_1_a_kind_that_runs_is_not_disturbed_by_the_crd_that_appears_but_a_new_one_waits() -> None:
@@ -256,13 +246,6 @@ def test_C1_3_a_policy_alone_has_an_unannotated_kind_synced_and_keeps_orphans() 
         assert (row(world), on_robot(world)) == ({}, {"by-hand", "a"})
         edit_policy(world, specSource="cloud", orphans="delete")
         assert on_robot(world) == {"a"}
-
-
-def test_C1_3_a_policy_without_a_source_names_both_places() -> None:
-    with with_policy(kinds=UNANNOTATED) as world:
-        world.begin(seconds=60)
-        message = row(world)["message"]
-        assert message == f"neither spec.specSource of SyncPolicy p nor the annotation {SPEC_SOURCE} is set"
 
 
 def test_C1_4_a_policy_without_a_filter_waits_for_the_crd_of_its_kind() -> None:

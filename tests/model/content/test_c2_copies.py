@@ -8,13 +8,14 @@ from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.marks import UPSTREAM_NAME, Marks
 from crsyncer.core.content.object_content import APPLIED
 from crsyncer.core.model import Key, Side
-from crsyncer.core.requests.calls import Call
 from tests.model.scenes.named import BOTH, UID, named, rename, uid, written
 from tests.model.scenes.related import diff
 from tests.model.simulation.journal import Request
 from tests.model.simulation.life import ROBOT
-from tests.model.simulation.plane import GROUP, Plane
+from tests.model.simulation.plane import Plane
 from tests.model.simulation.scene import holds, restart, roles
+
+CONTROLLER = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x", "controller": True}
 
 
 @BOTH
@@ -58,8 +59,7 @@ def test_C2_5_what_is_unowned_is_adopted_in_one_write_and_keeps_its_uid(filtered
         rename(world, None)
         labels = {ROBOT_LABEL: ROBOT}
         world.robot.create("a", spec={"x": 7, "mine": 1}, labels=labels)
-        world.robot.create("b", spec={"x": 7}, labels=labels)
-        own(world.robot, "b")
+        world.robot.create("b", spec={"x": 7}, labels=labels, ownerReferences=[CONTROLLER])
         for name in "ab":
             world.cloud.create(name, spec={"x": 1}, labels=labels)
         before = {name: uid(world.robot, name) for name in "ab"}
@@ -69,28 +69,9 @@ def test_C2_5_what_is_unowned_is_adopted_in_one_write_and_keeps_its_uid(filtered
         assert written(world) == ["update a"]
         [hold] = world.status()["holds"]
         assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/b"])
-        remove_owners(world.robot, "b")
+        world.robot.set("b", metadata=world.robot.objects()["b"]["metadata"] | {"ownerReferences": []})
         world.pass_time(60)
         assert (world.robot.objects()["b"]["spec"], holds(world)) == ({"x": 1}, [])
-
-
-def own(plane: Plane, name: str) -> None:
-    """A controller of the cluster owns an object."""
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x", "controller": True}
-    _change(plane, name, ownerReferences=[owner])
-
-
-def remove_owners(plane: Plane, name: str) -> None:
-    """No controller owns an object any more."""
-    _change(plane, name, ownerReferences=[])
-
-
-def _change(plane: Plane, name: str, **metadata: Any) -> None:
-    body = plane.objects()[name]
-    path = f"/apis/{GROUP}/v1/namespaces/default/goals/{name}"
-    reply = plane.server.answer(Call("update", "PUT", path, body=body | {"metadata": body["metadata"] | metadata}))
-    assert reply.status == 200, reply.body
-    plane.signal.ring()
 
 
 def test_C2_5_a_copy_that_lost_its_label_and_its_uid_is_ours_by_its_marks() -> None:

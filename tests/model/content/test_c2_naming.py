@@ -4,7 +4,6 @@ import hashlib
 
 import pytest
 
-from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Side
 from tests.model.scenes.named import BOTH, ELSEWHERE, named, rename, written
@@ -52,16 +51,6 @@ def test_C2_3_a_copy_lives_in_the_namespace_that_its_template_makes(source: str)
         world.remove("a", source=source)
         assert up.objects(namespace="shop")["a"]["status"] == {"n": 1}
         assert set(down.objects(namespace="copies")) == {"shop-a"}
-
-
-@BOTH
-def test_C2_3_cluster_scoped_copies_have_names_of_their_own_too(source: str) -> None:
-    with named({"name": "{name}-{hash}"}, source=source, cluster=True) as world:
-        up, down = roles(world, source)
-        world.begin("a", source=source)
-        [copy] = down.objects()
-        world.report(copy, {"n": 1}, source=source)
-        assert (len(copy), up.objects()["a"]["status"]) == (12, {"n": 1})
 
 
 def test_C2_3_with_restricted_namespaces_a_copy_stays_in_its_namespace() -> None:
@@ -213,24 +202,6 @@ def test_C2_3_a_name_that_is_none_is_a_dead_letter_until_the_template_is_right()
         world.settle()
         assert set(world.robot.objects()) == {"a-x"}
         assert world.status()["outbox"]["deadLetters"] == 0
-
-
-@BOTH
-def test_C2_3_explain_knows_the_copy(source: str) -> None:
-    with named(source=source, filtered="true") as world:
-        _, down = roles(world, source)
-        world.begin("a", source=source, labels={ROBOT_LABEL: ROBOT})
-        told = world.order("explain", resource="goals", name="a")
-        assert (told["state"], told["copy"], told["differences"]) == (
-            "in-sync",
-            {"namespace": "default", "name": f"{ROBOT}-a"},
-            [],
-        )
-        assert told["objects"][str(down.side)]["object"]["metadata"]["name"] == f"{ROBOT}-a"
-        rename(world, None)
-        world.settle()
-        world.add("b", source=source, labels={ROBOT_LABEL: ROBOT})
-        assert world.order("explain", resource="goals", name="b")["copy"] == {"namespace": "default", "name": "b"}
 
 
 @BOTH

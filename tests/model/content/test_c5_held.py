@@ -54,30 +54,21 @@ def assert_held(world: World, origin: str, reason: str, before: dict[str, str]) 
 
 @MODES
 @BOTH
-def test_C5_4_a_hold_by_hand_on_primaries_keeps_what_they_refer_to(origin: str, mode: str) -> None:
+@pytest.mark.parametrize("late", [False, True], ids=["in time", "while it is about to go"])
+def test_C5_4_a_hold_by_hand_on_primaries_keeps_what_they_refer_to(origin: str, mode: str, late: bool) -> None:
     with related(origin) as world:
         make_goals(world, origin, mode)
         before = uids(world, origin)
-        world.order("hold", resource="goals")
-        delete_goals(world)
-        assert_held(world, origin, "Manual", before)
-        release(world)
-        world.pass_time(90)
-        assert (world.robot.objects(), world.cloud.objects(), uids(world, origin), holds(world)) == ({}, {}, {}, [])
-
-
-@MODES
-@BOTH
-def test_C5_4_a_hold_by_hand_keeps_what_primaries_refer_to_also_while_it_is_about_to_go(origin: str, mode: str) -> None:
-    with related(origin) as world:
-        make_goals(world, origin, mode)
-        before = uids(world, origin)
-        side = str(ends(world, origin)[1].side)
-        refused = world.inject(side, INTERNAL_ERROR, verb="delete", part="/configmaps", times=math.inf)
-        delete_goals(world)
-        world.pass_time(5)
-        world.order("hold", resource="goals")
-        refused.times = 0
+        if late:
+            side = str(ends(world, origin)[1].side)
+            refused = world.inject(side, INTERNAL_ERROR, verb="delete", part="/configmaps", times=math.inf)
+            delete_goals(world)
+            world.pass_time(5)
+            world.order("hold", resource="goals")
+            refused.times = 0
+        else:
+            world.order("hold", resource="goals")
+            delete_goals(world)
         assert_held(world, origin, "Manual", before)
         release(world)
         world.pass_time(90)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.content.annotations import OURS
-from tests.model.scenes.config_maps import annotate_map, data, delete_map, maps, put_map, strip_map
+from tests.model.scenes.config_maps import data, delete_map, maps, put_map, strip_map
 from tests.model.scenes.policies import apply_policy, edit_policy
 from tests.model.scenes.related import BOTH, EDGE, ends, entry, related
 from tests.model.simulation.scene import holds, restart, roles
@@ -126,32 +126,6 @@ def test_C5_3_primaries_of_two_namespaces_share_one_copy(origin: str) -> None:
         assert data(there, "shared") == {"m": {"x": "1"}}
         world.remove("g", namespace="shop")
         assert (data(there, "shared"), set(data(here, "shared"))) == ({}, {"m"})
-
-
-def test_C5_2_C2_4_marks_of_a_copy_elsewhere_are_repaired() -> None:
-    with placed(naming={"namespace": "default"}) as world:
-        put_map(world.cloud, "m", namespace="shop", x="1")
-        world.add("g", namespace="shop", spec={"maps": ["m"]})
-        [copy] = maps(world.robot).values()
-        key = f"{OURS}upstream-namespace"
-        assert copy["metadata"]["annotations"][key] == "shop"
-        annotate_map(world.robot, "m", {key: "wrong"})
-        world.pass_time(2)
-        [copy] = maps(world.robot).values()
-        assert copy["metadata"]["annotations"][key] == "shop"
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_C5_2_C2_5_a_name_that_is_taken_is_adopted_only_without_naming(named: bool) -> None:
-    with placed(object=SHARED, naming={"namespace": "{namespace}"} if named else None) as world:
-        put_map(world.cloud, "m", namespace="shared", x="1")
-        put_map(world.robot, "m", namespace="shared", x="own")
-        world.add("g", spec={"maps": ["m"]})
-        world.pass_time(30)
-        if named:
-            assert (data(world.robot, "shared"), holds(world)) == ({"m": {"x": "own"}}, [("NameTaken", 1)])
-        else:
-            assert (data(world.robot, "shared"), holds(world)) == ({"m": {"x": "1"}}, [])
 
 
 def test_C5_2_C2_5_of_two_originals_with_one_name_the_later_is_held() -> None:

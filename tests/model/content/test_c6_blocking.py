@@ -176,16 +176,6 @@ def test_C6_3_the_finalizer_goes_when_the_cloud_is_back_although_the_robots_serv
         assert world.cloud.objects() == {}
 
 
-def test_C6_3_who_reinstalls_the_robot_does_not_strand_objects() -> None:
-    with blocking() as world:
-        world.begin("a")
-        with world.down():
-            world.lose_database()
-            world.cloud.delete("a")
-        world.settle()
-        assert (world.cloud.objects(), world.robot.objects()) == ({}, {})
-
-
 def test_C6_3_the_end_of_blocking_mode_removes_the_finalizers_and_no_copy() -> None:
     with blocking() as world:
         world.begin("a", "b", finalizers=["one/a", "two/b"])

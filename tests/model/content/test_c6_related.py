@@ -78,21 +78,6 @@ def test_C6_3_with_async_a_related_copy_that_stays_delays_the_copy_for_30_s(orig
         assert (data(there), set(data(here))) == ({}, {"m"})
 
 
-@BOTH
-def test_C6_3_after_a_crash_related_copies_are_still_deleted_first(origin: str) -> None:
-    with related(origin) as world:
-        here, there = ends(world, origin)
-        put_map(here, "other", x="1")
-        world.cloud.create("h", spec={"maps": ["other"]})
-        delete_goal(world, origin)
-        world.pass_time(5)
-        restart(world, kill=True, seconds=20)
-        assert (set(world.robot.objects()), set(data(there))) == ({"g", "h"}, {"m", "other"})
-        annotate_map(there, "m", {}, finalizers=[])
-        world.pass_time(3)
-        assert (set(world.robot.objects()), set(data(there))) == ({"h"}, {"other"})
-
-
 @MODES
 @BOTH
 def test_C6_3_explain_says_that_the_copy_waits_for_its_related_copies(origin: str, mode: str) -> None:

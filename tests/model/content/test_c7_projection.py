@@ -65,17 +65,6 @@ def test_C7_status_and_commands_name_the_kind_as_the_robot_does() -> None:
         ]
 
 
-def test_C7_without_a_projection_there_is_no_other_name() -> None:
-    with projected() as world:
-        world.cloud.apply(crd("lab.example.com", source=None))
-        world.begin()
-        delete_policy(world.robot)
-        world.add("b")
-        found = row(world)
-        assert (found["cloudResource"], found["state"]) == (None, "syncing")
-        assert set(world.robot.objects()) == {"b"}
-
-
 @BOTH
 def test_C7_each_side_is_asked_in_its_own_version_where_both_are_given(source: str) -> None:
     resource = {"group": "lab.example.com", "resource": "goals", "version": "v1"}
@@ -177,15 +166,6 @@ def test_C7_without_the_cloud_the_agent_knows_the_names_again(source: str) -> No
         world.heal("cloud", seconds=60)
         assert pair.down.objects()["a"]["spec"] == ({"x": 1} if source == "cloud" else {"x": 2})
         assert row(world)["cloudResource"] == TASKS
-
-
-def test_C7_a_kind_that_the_cloud_does_not_serve_yet_is_missing() -> None:
-    with projected(projection=JOBS) as world:
-        world.begin(seconds=20)
-        assert state(world) == "kind-missing"
-        serve_jobs(world)
-        world.add("a", kind=JOB_KIND, seconds=120)
-        assert (state(world), set(world.robot.objects())) == ("syncing", {"a"})
 
 
 def test_C7_a_crd_that_is_deleted_under_its_name_in_the_cloud_deletes_nothing() -> None:

@@ -168,12 +168,6 @@ def test_C7_a_scope_that_the_cloud_does_not_have_is_misconfigured() -> None:
         assert f"is Cluster, but the scope of {TASKS} in the cloud is Namespaced" in shown["message"]
 
 
-def test_C7_the_scope_of_the_robot_may_be_given_as_well() -> None:
-    with projected(projection=PROJECTION | {"scope": "Namespaced"}) as world:
-        world.begin("a", kind=TASKS)
-        assert (state(world), set(world.robot.objects())) == ("syncing", {"a"})
-
-
 def test_C7_restricted_namespaces_are_those_of_the_side_that_has_some() -> None:
     namespaces = Namespaces(("default", "shop"), ("default", "shop"))
     with rescoped("cloud", cluster=False, namespaces=namespaces) as world:

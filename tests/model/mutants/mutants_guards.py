@@ -111,7 +111,7 @@ MUTANTS = (
            noticed_by="S5_5_a_verification_that_is_refused_a_few_times_is_no_answer_and_made_again"),
     Mutant("a lost reply is taken as done", Connection.request,
            "raise\n", 'return Reply(200, {"metadata": {"uid": "a lie"}})\n',
-           noticed_by="S10_a_create_whose_reply_is_lost_or_late_leaves_one_copy"),
+           noticed_by="S10_a_write_whose_answer_is_lost_leaves_what_was_meant"),
     Mutant("finalizers of a copy are dropped", compose.compose_copy,
            'if k != "managedFields"', 'if k not in ("managedFields", "finalizers")',
            noticed_by="S3_3_a_finalizer_of_a_copy_survives_a_change_upstream"),

@@ -88,7 +88,7 @@ MUTANTS = (
            noticed_by="C9_1_where_no_path_names_a_logical_cluster_its_namespace_is_not_asked_for"),
     Mutant("a server that repeats nothing has the same history", ResumeCheck._ask,
            "Replay(History.OTHER)", "Replay(History.SAME)",
-           noticed_by="S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_the_new_history"),
+           noticed_by="S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_back"),
     Mutant("all wait for one collection that the server never answers for", ResumeCheck.prove,
            "asyncio.timeout(waits)", "asyncio.timeout(None)",
            noticed_by="S9_5_a_kind_that_its_server_never_answers_for_keeps_no_other_from_its_side"),

@@ -8,7 +8,6 @@ from crsyncer.core.content.annotations import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.model import Json
 from tests.model.simulation.life import ROBOT
 from tests.model.simulation.scene import SOURCES, copy, original, restart, roles, scene, synced
-from tests.model.simulation.weather import Fate
 from tests.model.simulation.world import World
 from tests.system.bed import crd
 
@@ -97,14 +96,6 @@ def test_S3_2_a_change_that_meets_another_writer_is_decided_anew_and_loses_nothi
     assert {put.status for put in puts[:-1]} == {409}
     assert puts[-1].status == 200
     assert (copy(world)["spec"], copy(world)["metadata"]["labels"]) == ({"x": 2}, {"theirs": "1"})
-
-
-@pytest.mark.parametrize("fate", list(Fate))
-def test_S3_2_an_update_whose_reply_is_lost_or_late_ends_with_upstreams_content(world: World, fate: Fate) -> None:
-    world.inject("robot", fate, verb="update", part="/goals/a")
-    world.edit("a", spec={"x": 2}, seconds=60)
-    world.edit("a", spec={"x": 3})
-    assert copy(world)["spec"] == {"x": 3}
 
 
 @BOTH

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import PARTIAL_LIST
 from tests.model.scenes.statuses import generation, observed, sent
@@ -82,6 +82,7 @@ def test_S4_3_an_adopted_copy_keeps_its_status_and_sends_it(subtree: str | None)
         world.begin()
         found = copy(world)
         assert (found["metadata"]["uid"], found["metadata"]["labels"]) == (made, {"theirs": "1"})
+        assert found["metadata"]["annotations"][OURS + "upstream-uid"] == original(world)["metadata"]["uid"]
         assert (found["spec"], found["status"]) == ({"x": 1}, {"robot": {"k": 5}})
         assert original(world)["status"] == {"robot": {"k": 5}, **({"cloud": {"m": 1}} if subtree else {})}
         assert [write.verb for write in world.writes] == ["update", "status"], "the copy's own status is not written"

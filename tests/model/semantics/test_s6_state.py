@@ -42,20 +42,6 @@ def test_S6_4_a_lost_database_costs_one_list_a_side_and_no_write() -> None:
         assert [len(full_lists(world, side, since)) for side in SIDES] == [1, 1]
 
 
-def test_S6_4_what_happened_while_there_was_no_database_still_arrives() -> None:
-    with scene() as world:
-        lived(world)
-        with world.down(kill=True):
-            world.lose_database()
-            world.cloud.delete("g0")
-            world.cloud.set("g1", spec={"x": 2})
-            world.robot.set_status("g2", {"phase": "DONE"})
-        world.settle()
-        assert set(world.robot.objects()) == set(NAMES[1:])
-        assert copy(world, "g1")["spec"] == {"x": 2}
-        assert original(world, "g2")["status"] == {"phase": "DONE"}
-
-
 @pytest.mark.parametrize("database", ["kept", "lost"])
 def test_S6_3_each_status_of_an_outage_is_sent_once_after_a_kill_and_only_the_newest(database: str) -> None:
     with scene() as world:

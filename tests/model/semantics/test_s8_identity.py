@@ -13,7 +13,7 @@ from crsyncer.ports import Reply
 from tests.model.simulation.answers import FORBIDDEN
 from tests.model.simulation.journal import Request
 from tests.model.simulation.plane import GROUP
-from tests.model.simulation.scene import copy, define, full_lists, holds, redefine, restart, scene, state, synced
+from tests.model.simulation.scene import copy, full_lists, holds, redefine, restart, scene, state, synced
 from tests.model.simulation.weather import Rule
 from tests.model.simulation.world import World
 from tests.system.bed import crd
@@ -208,26 +208,6 @@ def test_S8_2_a_watch_that_a_server_ended_early_is_not_resumed_unseen_either(wor
     asked = [r for r in world.journal.asked("cloud", kind="goals", since=since) if r.verb in ("list", "watch")]
     assert next(r for r in asked if r.verb == "list").query["limit"] == "1"
     assert (copy(world)["spec"], full_lists(world, "cloud", since)) == ({"x": 2}, [])
-
-
-def test_S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_the_new_history() -> None:
-    with scene(goals={}, tasks={}) as world:
-        world.start()
-        for kind in ("goals", "tasks"):
-            world.cloud.create("c", kind=kind, spec={"x": 1})
-        world.settle()
-        backup = world.cloud.snapshot()
-        for kind in ("goals", "tasks"):
-            world.cloud.set("c", kind=kind, spec={"x": 2})
-        world.settle()
-        define(world, "robot", plural="tasks", source=None, seconds=30)
-        world.cut("cloud")
-        world.cloud.restore(backup, overtaken_by=40)
-        world.heal("cloud")
-        world.edit("c", spec={"x": 8})
-        assert copy(world, "c")["spec"] == {"x": 8}
-        define(world, "robot", plural="tasks", seconds=120)
-        assert world.robot.objects("tasks")["c"]["spec"] == {"x": 1}
 
 
 @pytest.mark.parametrize("latency", [0.5, 1.5, 4.0])

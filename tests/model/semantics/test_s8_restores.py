@@ -314,8 +314,10 @@ def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_b
     with scene(goals={}, tasks={}) as world:
         world.start()
         world.cloud.create("a", spec={"x": 1})
+        world.add("c", kind="tasks")
         backup = world.cloud.snapshot()
         world.cloud.create("b", kind="tasks", spec={"x": 1})
+        world.cloud.set("c", kind="tasks", spec={"x": 2})
         world.edit("a", spec={"x": 2})
         define(world, "robot", plural="tasks", source=None, seconds=30)
         world.cut("cloud")
@@ -327,7 +329,7 @@ def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_b
             world.heal("cloud", seconds=10)
         define(world, "robot", plural="tasks", seconds=120)
         assert ("Restored", 1) in holds(world)
-        assert set(world.robot.objects("tasks")) == {"b"}
+        assert {name: each["spec"]["x"] for name, each in world.robot.objects("tasks").items()} == {"b": 1, "c": 1}
 
 
 def test_S8_3_no_status_is_a_dead_letter_because_the_restored_cloud_was_not_listed_yet() -> None:
