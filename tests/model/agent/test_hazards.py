@@ -258,17 +258,6 @@ def test_S6_1_a_copy_that_is_newer_than_what_a_crash_left_of_upstream_is_not_put
             assert copy(world)["spec"] == {"x": 2}
 
 
-def test_S3_6_what_is_refused_for_good_is_tried_again_after_an_hour_though_other_things_happened(world: World) -> None:
-    world.inject("robot", Reply(422, {"message": "not valid", "details": {"causes": [{}]}}), verb="create")
-    world.add("b")
-    assert set(world.robot.objects()) == {"a"}
-    world.cut("cloud", seconds=30)
-    world.heal("cloud")
-    assert set(world.robot.objects()) == {"a"}
-    world.pass_time(2 * 3600)
-    assert set(world.robot.objects()) == {"a", "b"}
-
-
 def test_S5_5_a_job_that_has_its_answer_does_not_end_the_verification_that_another_waits_for() -> None:
     steps = (
         Step("wait", (1.0,)),

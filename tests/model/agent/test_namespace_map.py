@@ -199,22 +199,6 @@ def test_S9_4_with_a_map_a_list_by_digest_finds_what_is_known(source: str) -> No
 # --- deletions and names
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_S5_5_a_hold_names_upstreams_keys_and_its_release_deletes_the_copies(source: str) -> None:
-    with mapped(source=source) as world:
-        up, down = roles(world, source)
-        world.begin("a", "b", source=source)
-        world.order("hold", resource="goals")
-        world.remove("a", source=source, seconds=60)
-        assert set(down.objects()) == {"a", "b"}
-        restart(world, kill=True)
-        (hold,) = world.status()["holds"]
-        assert (hold["reason"], hold["names"]) == ("Manual", [f"{up.home}/a"])
-        world.order("release", id=hold["id"])
-        world.settle()
-        assert set(down.objects()) == {"b"}
-
-
 def test_S2_3_with_a_map_a_local_object_of_that_name_is_not_touched() -> None:
     with mapped(filtered="true") as world:
         world.robot.create("a", spec={"x": 7})
@@ -226,16 +210,6 @@ def test_S2_3_with_a_map_a_local_object_of_that_name_is_not_touched() -> None:
         world.pass_time(60)
         assert world.robot.objects()["a"]["spec"] == {"x": 1}
         assert holds(world) == []
-
-
-def test_S2_3_with_a_map_a_copy_that_lost_its_label_is_found_again() -> None:
-    with mapped(filtered="true") as world:
-        world.begin("a", labels={ROBOT_LABEL: ROBOT})
-        uid = world.robot.objects()["a"]["metadata"]["uid"]
-        world.robot.label("a", robot=None)
-        world.pass_time(60)
-        assert world.robot.objects()["a"]["metadata"]["labels"] == {ROBOT_LABEL: ROBOT}
-        assert world.robot.objects()["a"]["metadata"]["uid"] == uid
 
 
 # --- what operators are told

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Side
-from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Call
+from crsyncer.core.requests.calls import JSON, Call
 from crsyncer.ports import Reply
-from tests.model.simulation.scene import scene, synced
+from tests.model.simulation.scene import scene
 from tests.model.simulation.weather import Fate
 from tests.model.simulation.world import World
 
@@ -148,17 +148,6 @@ def test_S9_4_the_side_is_not_taken_for_silent_while_a_page_arrives() -> None:
             world.pass_time(5)
             assert world.status()["sides"]["cloud"]["state"] in ("connecting", "connected")
         assert set(world.robot.objects()) == names
-
-
-def test_S9_4_a_relist_on_a_thin_line_fetches_digests() -> None:
-    with synced() as world:
-        crowd(world, 200)
-        world.settle(seconds=3600)
-        journal = thin(world)
-        world.cloud.compact()
-        outage(world, seconds=60)
-        world.pass_time(600)
-        assert (journal.begun(), journal.begun(PARTIAL_LIST)) == (0, 1)
 
 
 def test_S9_4_a_first_list_that_loses_its_connection_goes_on_at_the_page_where_it_was() -> None:

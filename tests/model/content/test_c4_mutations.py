@@ -64,19 +64,6 @@ def test_C4_1_changed_steps_are_applied_to_the_stored_objects_and_nothing_is_lis
         assert len(world.writes) == before
 
 
-def test_C4_1_changed_steps_are_applied_without_the_cloud() -> None:
-    with shaped(down=[setting("one")]) as world:
-        world.begin("a")
-        world.cut("cloud", seconds=60)
-        reshape(world, down=[setting("two")])
-        world.pass_time(30)
-        assert copy(world)["spec"] == {"x": 1, "mode": "two"}
-        with world.down():
-            reshape(world, down=[setting("three")])
-        world.pass_time(30)
-        assert copy(world)["spec"] == {"x": 1, "mode": "three"}
-
-
 @BOTH
 @pytest.mark.parametrize("forgotten", ["subtree", "database"])
 def test_C4_1_changed_steps_are_applied_at_once_also_where_no_record_says_what_was_applied(

@@ -84,17 +84,6 @@ def test_C5_4_an_object_whose_marks_name_the_other_side_is_no_original() -> None
         assert (data(world.cloud), data(world.robot)) == ({"a": {"x": "1"}}, {"a": {"x": "1"}})
 
 
-def test_C5_4_many_references_that_vanish_at_once_are_verified_and_go() -> None:
-    with related() as world:
-        names = [f"m{number}" for number in range(30)]
-        for name in names:
-            put_map(world.cloud, name, x="1")
-        world.add("g", spec={"maps": names})
-        assert set(data(world.robot)) == set(names)
-        world.remove("g")
-        assert (data(world.robot), set(data(world.cloud))) == ({}, set(names))
-
-
 def test_C5_4_an_original_that_becomes_a_copy_of_the_other_side_is_none_any_more() -> None:
     with related("robot") as world:
         refer(world, world.robot, "a")

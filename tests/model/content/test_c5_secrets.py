@@ -107,36 +107,6 @@ def test_C4_1_C5_6_without_the_cloud_changed_steps_are_applied_to_secrets_until_
         assert (passwords(world.robot), holds(world)) == ({"a": SECOND}, [])
 
 
-def test_C5_6_what_waited_for_its_original_is_made_when_the_cloud_is_back() -> None:
-    with with_secrets() as world:
-        world.cut("cloud")
-        with world.down(kill=True):
-            delete_map(world.robot, "a", kind="secrets")
-        world.pass_time(60)
-        assert holds(world) == ["SecretUnknown"]
-        world.heal("cloud", seconds=90)
-        assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
-
-
-def test_C5_6_after_a_restart_nothing_is_written_for_what_is_in_line() -> None:
-    with with_secrets() as world:
-        uid = maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"]
-        restart(world)
-        world.settle()
-        assert maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"] == uid
-        assert (holds(world), passwords(world.robot)) == ([], {"a": FIRST})
-
-
-def test_C5_6_what_was_deleted_while_the_agent_was_down_goes() -> None:
-    with with_secrets() as world:
-        put(world.cloud, SECOND, "b")
-        world.settle()
-        with world.down():
-            delete_map(world.cloud, "b", kind="secrets")
-        world.settle()
-        assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
-
-
 def test_C5_6_a_lost_key_costs_one_write_per_copy() -> None:
     with with_secrets() as world:
         before = int(maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"])

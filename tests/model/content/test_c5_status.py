@@ -6,9 +6,8 @@ import pytest
 
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
-from tests.model.scenes.config_maps import data
 from tests.model.scenes.policies import edit_policy
-from tests.model.scenes.related import BOTH, diff, ends, explained, part_entry, parts, parts_crd, refer, related, said
+from tests.model.scenes.related import BOTH, diff, ends, explained, part_entry, parts, parts_crd, said
 from tests.model.simulation.answers import FORBIDDEN
 from tests.model.simulation.plane import Plane
 from tests.model.simulation.scene import restart
@@ -142,14 +141,6 @@ def test_C5_5_where_the_copies_side_has_no_status_nothing_is_written_and_explain
         found = explained(world, "parts", "a")
         assert (found["state"], said(found, "C5.5")) == ("in-sync", [(True, text)])
         assert said(explained(world, "goals", "g"), "C5.5") == [(True, f"related maps: {text}")]
-
-
-def test_C5_5_config_maps_have_no_status() -> None:
-    with related(status=True) as world:
-        refer(world, world.cloud, "a")
-        assert data(world.robot) == {"a": {"x": "1"}}
-        text = "the robot has no /status of the kind, so the original's status is not copied"
-        assert said(explained(world, "configmaps", "a"), "C5.5") == [(True, text)]
 
 
 @pytest.mark.parametrize(("origin", "answer"), [("cloud", 404), ("robot", 405)])

@@ -79,16 +79,6 @@ def test_C1_3_what_a_misconfigured_policy_may_need_stays_when_another_selects_it
 
 @BOTH
 @STOPPED
-def test_C5_4_a_policy_that_is_back_keeps_nothing_that_only_others_needed(origin: str, stopped: bool) -> None:
-    with shared(origin) as world:
-        _change(world, stopped=stopped, origin=origin, **_WRONG)
-        _change(world, stopped=stopped, origin=origin)
-        world.remove("t", kind="tasks")
-        assert _copies(world, origin) == {"both", "p"}
-
-
-@BOTH
-@STOPPED
 def test_C5_4_of_a_policy_that_is_deleted_only_what_no_other_needs_is_kept(origin: str, stopped: bool) -> None:
     with shared(origin) as world:
         with world.down(stopped):

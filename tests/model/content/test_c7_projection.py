@@ -182,14 +182,6 @@ def test_C7_a_crd_that_is_deleted_under_its_name_in_the_cloud_deletes_nothing() 
         assert sum(objects for _, objects in holds(world)) == 3
 
 
-def test_C7_objects_of_the_robots_name_in_the_cloud_are_no_concern() -> None:
-    with projected() as world:
-        world.cloud.apply(crd("lab.example.com", source=None))
-        world.begin("b")
-        assert world.robot.objects() == {}
-        assert world.journal.asked("cloud", verb="list", kind="goals") == []
-
-
 def test_C7_two_kinds_are_not_one_in_the_cloud() -> None:
     with projected() as world:
         world.cloud.create("a", kind=TASKS, spec={"x": 1})

@@ -248,17 +248,6 @@ def test_C9_2_while_a_moving_workspace_answers_503_the_agent_waits_and_goes_on_w
         assert full_lists(world, "cloud", since) == []
 
 
-def test_C9_2_a_410_is_followed_by_a_list() -> None:
-    with workspace() as world:
-        since = world.clock.now
-        world.cut("cloud", seconds=2)
-        world.cloud.set("a", spec={"x": 2})
-        world.cloud.compact()
-        world.heal("cloud")
-        assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
-        assert len(full_lists(world, "cloud", since)) == 1
-
-
 @pytest.mark.parametrize("reply", [FORBIDDEN, NOT_SERVED, ABSENT], ids=["403", "404", "404 of a Status"])
 @pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
 def test_C9_2_a_workspace_that_is_inactive_or_refuses_deletes_nothing(running: bool, reply: Reply) -> None:

@@ -64,24 +64,6 @@ def test_S1_2_spec_source_says_which_way_and_whether_at_all() -> None:
         assert (state(world), copy(world, "down")["spec"]) == ("syncing", {"x": 1})
 
 
-def test_S1_2_spec_source_robot_brings_specs_up_and_statuses_down() -> None:
-    with scene(goals={"source": "robot"}) as world:
-        world.begin("up", source="robot")
-        world.cloud.set_status("up", {"seen": True})
-        world.settle()
-        assert (original(world, "up")["spec"], copy(world, "up")["status"]) == ({"x": 1}, {"seen": True})
-
-
-@pytest.mark.parametrize(("text", "meaning"), [*((t, True) for t in TRUE), *((f, False) for f in FALSE)])
-def test_S1_3_every_spelling_of_true_and_false_is_understood(text: str, meaning: bool) -> None:
-    with World(kinds={"goals": {"filtered": text}}) as world:
-        world.begin(seconds=2)
-        found = row(world)
-        assert (found["state"], found["filterByRobotName"]) == ("syncing", meaning)
-        annotate(world, FILTER, None)
-        assert row(world)["filterByRobotName"] is False
-
-
 @pytest.mark.parametrize("text", ["yes", "", " true", "tRUE", "on", "2"])
 def test_S1_3_any_other_text_closes_the_kind_and_never_opens_it(text: str) -> None:
     with World(kinds={"goals": {"filtered": text}}) as world:

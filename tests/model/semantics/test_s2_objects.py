@@ -89,17 +89,6 @@ def test_S2_1_a_gateway_that_refuses_all_but_that_one_form_is_enough(status: int
 
 
 @BOTH
-def test_S2_2_a_filtered_object_without_our_label_is_not_synced(source: str) -> None:
-    with scene(goals={"source": source, "filtered": "true"}) as world:
-        up, down = roles(world, source)
-        for name, labels in (("plain", {}), ("other", OTHER), ("longer", {ROBOT_LABEL: f"{ROBOT}0"}), ("mine", MINE)):
-            up.create(name, spec={"x": 1}, labels=labels)
-        world.begin(seconds=600)
-        assert set(down.objects()) == {"mine"}
-        assert row(world)["objects"] == {"cloud": 1, "robot": 1}
-
-
-@BOTH
 def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream_and_comes_back_with_it(
     source: str,
 ) -> None:

@@ -60,13 +60,6 @@ def test_S3_5_our_annotations_on_a_copy_are_restored_on_the_same_object(world: W
     assert (after["annotations"], after["uid"]) == (before["annotations"], before["uid"])
 
 
-def test_S3_5_drift_that_happened_while_the_agent_was_down_is_reverted(world: World) -> None:
-    with world.down():
-        world.robot.set("a", spec={"x": 2})
-    world.settle()
-    assert copy(world)["spec"] == {"x": 1}
-
-
 @BOTH
 def test_S3_5_drift_keep_leaves_it_until_the_next_upstream_change(source: str) -> None:
     with scene(goals={"source": source, "drift": "keep"}) as world:

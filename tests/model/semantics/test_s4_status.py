@@ -19,16 +19,6 @@ BOTH = pytest.mark.parametrize("source", SOURCES)
 SHAPES = pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
 
 
-def test_S4_1_only_the_newest_value_is_sent_after_a_cut_and_never_an_older_one(world: World) -> None:
-    world.cut("cloud", seconds=5)
-    for number in range(1, 30):
-        world.report("a", {"n": number}, seconds=0.5)
-    begun = world.clock.now
-    world.heal("cloud")
-    assert [request.call.body[-1]["value"] for request in sent(world, since=begun)] == [{"n": 29}]
-    assert original(world)["status"] == {"n": 29}
-
-
 def test_S4_1_a_status_that_came_back_to_what_upstream_has_is_not_sent(world: World) -> None:
     world.report("a", {"step": 1})
     world.cut("cloud", seconds=5)

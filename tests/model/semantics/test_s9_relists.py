@@ -12,7 +12,7 @@ from crsyncer.ports import Reply
 from tests.model.simulation.answers import too_many
 from tests.model.simulation.journal import Request
 from tests.model.simulation.plane import GROUP
-from tests.model.simulation.scene import changes, copy, full_lists, holds, original, row, scene, state, synced, travels
+from tests.model.simulation.scene import changes, copy, full_lists, holds, original, row, scene, state, travels
 from tests.model.simulation.weather import Fate, Rule
 from tests.model.simulation.world import World
 from tests.system.bed import LABEL, ROBOT, crd
@@ -308,13 +308,3 @@ def test_S9_5_a_change_does_not_wait_for_a_crowd_that_came_before_it(whose: str)
         world.settle()
         sent = [r.call.path.split("/")[-2] for r in world.journal.asked("cloud", verb="status", since=since)]
         assert (len(sent), sent.index("live") < 80) == (161, True)
-
-
-def test_S9_5_a_side_that_is_away_does_not_stop_what_the_other_needs() -> None:
-    with synced() as world:
-        world.cut("cloud", seconds=30)
-        for number in range(5):
-            world.robot.set("a", spec={"x": 50 + number})
-            world.pass_time(2)
-            assert copy(world)["spec"] == {"x": 1}
-            world.pass_time(120)
