@@ -330,12 +330,13 @@ class Kind:
 
     def _check_copies(self) -> None:
         """List the copies if a resumed watch is not enough: statuses from the store wait, or a create has no answer."""
-        downstream = self.policy.downstream
-        is_list_needed = self.cache.unanswered or self.reconciler.outbox.has_unchecked
+        downstream, outbox = self.policy.downstream, self.reconciler.outbox
+        reason = AgentListReason.OUTBOX if outbox.has_unchecked else AgentListReason.UNANSWERED
+        is_list_needed = self.cache.unanswered or outbox.has_unchecked
         if self.informer_set.is_complete(downstream):
-            self.reconciler.outbox.copies_listed()
+            outbox.copies_listed()
         elif is_list_needed and Freshness.STORED not in self.informer_set.freshnesses(downstream):
-            self.informer_set.request_list(downstream, AgentListReason.OUTBOX)
+            self.informer_set.request_list(downstream, reason)
 
     def _rewound(self, side: Side, how: Rewind) -> None:
         """A side was restored or rebuilt, or has booted, which is no restore (S8.3, S5.5c).

@@ -40,3 +40,6 @@ def test_C6_3_a_resumed_watch_proves_not_that_a_create_without_an_answer_made_no
         interrupt(world, source, end)
         world.pass_time(30)
         assert (with_copy, set(up.objects()), set(down.objects())) == ([False], {"b"}, {"b"})
+        assert world.life is not None
+        listed = {reason for side, _, reason in world.life.tally.relists if side == down.side}
+        assert listed == {"unanswered", *({"first"} if end == "edit" else ())}, "no status waits"
