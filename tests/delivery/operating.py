@@ -37,6 +37,22 @@ _GONE = kind(
     held=22,
     message="the robot has no CRD of it any more, so nothing of it is synced; 22 copies in the cloud stay",
 )
+_FORMER: Json = {
+    "resource": GOALS,
+    "namespace": "default",
+    "name": "dock",
+    "side": "cloud",
+    "kind": "tasks.fleet.example.org",
+    "since": rfc3339(NOW - 900),
+    "message": 'tasks.fleet.example.org "dock" is forbidden: User "robot-1" cannot delete resource "tasks"',
+    "forbidden": True,
+    "finalizers": [],
+}
+_WAITING: Json = {
+    "message": "it waits for its finalizers: example.com/audit",
+    "forbidden": False,
+    "finalizers": ["example.com/audit"],
+}
 _BREAKING = "v0b5ee53de1.goals.lab.example.com is breaking: v1 /spec/speed: is gone"
 _RUNNING: dict[str, tuple[Json, ...]] = {
     "IdentityChanged": (facts(cloud=side("identity-changed"), holds=[_IDENTITY]),),
@@ -54,6 +70,10 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     ),
     "AnnotationUnknown": (facts(unknownAnnotations=[_MISSPELT]),),
     "KindStopped": (facts(stoppedKinds=[{"resource": GOALS, "specSource": "cloud", "copies": 22}]),),
+    "CopyNotDeleted": (
+        facts(formerCopies=[_FORMER, _FORMER | {"name": "lift"}]),
+        facts(formerCopies=[_FORMER | _WAITING]),
+    ),
     "MassDeletionDone": (facts(kinds=[kind(massDeletion={"objects": 215, "time": rfc3339(NOW - 300)})]),),
     "Misconfigured": (_kind_is("misconfigured", f'{SPEC_SOURCE} is "Cloud"; allowed: cloud, robot'),),
     "PolicyMisconfigured": (facts(policies=[_WRONG_POLICY]),),

@@ -9,6 +9,8 @@ _NO_CREDENTIAL = (
     "{way}; the agent reads the kubeconfig again and retries",
 )
 
+_COPY_NOT_DELETED = "{resource}: a former copy {where}, {name}, is not deleted: {why}{more}"
+
 INFO = "info"
 """The level of a reason that needs nobody and changes no health."""
 REASONS = {
@@ -95,6 +97,11 @@ REASONS = {
             "undo the change of the CRD; to let it pass: crsyncer holds release {id}; what it takes away is then lost"
             " at each object's next write",
         ),
+        "CopyNotDeleted": (
+            _COPY_NOT_DELETED,
+            "grant the account delete on {kind} {where}, or delete it there yourself; the agent retries, and this ends"
+            " when it is gone",
+        ),
         "Duplicate": (
             "{resource}: an original has two copies, one of which is not touched",
             "",
@@ -145,6 +152,11 @@ REASONS = {
         "DeletionOverdue": (
             "{resource}: {copies} not deleted within the grace period, and upstream waits no longer",
             "crsyncer explain shows what a copy waits for; its finalizer's controller must remove it",
+        ),
+        "CopyNotDeleted": (
+            _COPY_NOT_DELETED,
+            "what refuses must be corrected, or the finalizer's controller must remove it; the agent retries, and this"
+            " ends when the copy is gone",
         ),
         "StatusNotReturned": (
             "{statuses} of shared objects cannot be written to a RobotObjectStatus in the cloud: {why}",

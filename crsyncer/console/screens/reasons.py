@@ -7,7 +7,7 @@ from crsyncer.console.screens.reason_texts import FIRST_START, INFO, REASONS
 from crsyncer.core.accounts.confined_account import confined_hint
 from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.pair.other_agents import DuplicateAgent
 from crsyncer.core.reports.text import NOT_TRUSTED, NOT_YET_VALID, count, duration, rfc3339, unix
 
@@ -106,6 +106,7 @@ def with_health(
         *_policy_reasons(content),
         *_hold_reasons(content),
         *_stopped_reasons(content),
+        *_former_copy_reasons(content, now),
         *_store_reasons(content["store"], store_message),
     ]
     found += [_reason("degraded", "TlsNotVerified", side=side) for side in tls_unverified]
@@ -248,6 +249,26 @@ def _stopped_reasons(content: Json) -> Iterator[_Reason]:
             sides = {"upstream": ON[side], "where": ON[side.other], "time": done["time"]}
             deletions = count(done["objects"], "deletion")
             yield _reason(INFO, "MassDeletionDone", resource=kind["resource"], deletions=deletions, **sides)
+
+
+def _former_copy_reasons(content: Json, now: float) -> Iterator[_Reason]:
+    """Copies that cannot be deleted from where they were: of each kind the first, those that a right lacks for first.
+
+    What the agent retries is reported once it has waited for too long while the side is connected.
+    """
+    shown: dict[str, list[Json]] = {}
+    for row in sorted(content.get("formerCopies", ()), key=lambda row: not row["forbidden"]):
+        limit = _FINALIZERS_AFTER_SECONDS if row["finalizers"] else _STUCK_AFTER_SECONDS
+        is_late = content["sides"][row["side"]]["state"] == "connected" and now - unix(row["since"]) > limit
+        if row["forbidden"] or is_late:
+            shown.setdefault(row["resource"], []).append(row)
+    for resource, rows in shown.items():
+        first, where = rows[0], ON[Side(rows[0]["side"])]
+        name = f"{first['kind']} {Key(first['namespace'], first['name'])}"
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        health = "attention" if first["forbidden"] else "degraded"
+        values = {"resource": resource, "name": name, "where": where, "why": first["message"], "more": more}
+        yield _reason(health, "CopyNotDeleted", kind=first["kind"], **values)
 
 
 def _hold_reasons(content: Json) -> Iterator[_Reason]:

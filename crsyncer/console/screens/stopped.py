@@ -1,13 +1,14 @@
-"""What the status document has of kinds that stopped without being asked to (S1.8)."""
+"""What the status document has of kinds and copies that are not synced any more, and that nobody gave up (S1.8)."""
 
 import json
 from collections.abc import Iterator
 
 from crsyncer.console.explained.explain_policy import ON
+from crsyncer.console.screens.report import object_fields
 from crsyncer.core.content.annotations import OURS, SYNCER
 from crsyncer.core.kinds.stopped_kind import unknown_annotations
 from crsyncer.core.model import Json
-from crsyncer.core.reports.text import count
+from crsyncer.core.reports.text import count, rfc3339
 from crsyncer.engine.kinds.kinds import Kinds
 
 
@@ -37,6 +38,21 @@ def stopped_rows(kinds: Kinds) -> Iterator[Json]:
         if not kind.missing and (copies := kinds.stopped.copies(resource)):
             source, policy = kind.upstream.value, kind.policy or None
             yield {"resource": resource, "specSource": source, "policy": policy, "copies": copies}
+
+
+def former_copy_rows(kinds: Kinds) -> Iterator[Json]:
+    """The copies that cannot be deleted from where they were before an edit of their kind's projection (C1.7)."""
+    running = [entry.kind for entry in kinds.entries.values() if entry.kind is not None]
+    for kind in running:
+        for place, copy, obstacle in kind.left_behind.undeleted():
+            yield object_fields(kind.policy.resource, copy.name) | {
+                "side": kind.policy.downstream.value,
+                "kind": place.resource,
+                "since": rfc3339(obstacle.since),
+                "message": obstacle.message,
+                "forbidden": obstacle.is_forbidden,
+                "finalizers": list(obstacle.finalizers),
+            }
 
 
 def unknown_annotation_rows(kinds: Kinds) -> Iterator[Json]:

@@ -40,6 +40,19 @@ class FormerPlace:
     """The edit was undone before anybody released what it left behind: its own copies go with it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a copy in a former place is not deleted yet."""
+
+    since: float
+    """Unix time, in seconds."""
+    message: str
+    is_forbidden: bool = False
+    """The credential does not allow it (403)."""
+    finalizers: tuple[str, ...] = ()
+    """What the copy waits for since it is being deleted."""
+
+
 class FormerPlaces:
     """The former places of one kind. Remembered over restarts."""
 

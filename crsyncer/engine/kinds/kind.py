@@ -68,7 +68,7 @@ class Kind:
             settled=self._end_restore,
             unlisted=self._unlisted,
         )
-        self._left_behind = LeftBehind(
+        self.left_behind = LeftBehind(
             self.reconciler,
             context=context,
             informer_set=self.informer_set,
@@ -170,7 +170,7 @@ class Kind:
         self._report_fact(Action.RELEASED, reason, f"an operator released {count(len(keys), 'object')}")
         for key in keys:
             self.reconciler.enqueue(key)
-        self._left_behind.wake()
+        self.left_behind.wake()
         self._context.report_changed()
 
     def retry(self, key: Key) -> None:
@@ -308,7 +308,7 @@ class Kind:
         if all(map(self.informer_set.is_complete, Side)):  # nobody works on a key any more that was selected before
             known = self.cache.known_keys() | self._hold_driver.holds.elsewhere
             self._context.holds.keep_only(self.policy.resource, known)
-        self._left_behind.wake()
+        self.left_behind.wake()
         self._end_restore()
 
     def _decide_waiting(self) -> None:
@@ -346,7 +346,7 @@ class Kind:
         self._rewound_sides.add(side)
         upstream = side is self.policy.upstream
         if how is not Rewind.REBOOTED and not upstream:
-            self._left_behind.count_again()
+            self.left_behind.count_again()
         with self._hold_driver.event() as machine:
             if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())

@@ -7,12 +7,14 @@ deleted here, from where they were.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from crsyncer.core.content.object_content import key_of, stamp_of
 from crsyncer.core.holds.agent_list_reason import AgentListReason
+from crsyncer.core.kinds.endpoint import Endpoint
 from crsyncer.core.kinds.naming import original_in
 from crsyncer.core.model import Freshness, Gap, Json, Key, Observation
 from crsyncer.core.pair import object_calls
@@ -20,12 +22,12 @@ from crsyncer.core.pair.actions import HoldReason, SendStatus
 from crsyncer.core.pair.decide import decide, may_delete
 from crsyncer.core.pair.project import objection, view_of
 from crsyncer.core.reports.facts import Action, Fact
-from crsyncer.core.reports.text import count
+from crsyncer.core.reports.text import brief, count, some
 from crsyncer.core.requests.answers import is_still_there
 from crsyncer.core.requests.calls import Collection
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces
+from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces, Obstacle
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.errors import Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
@@ -65,12 +67,21 @@ class LeftBehind:
         self._cache.uncounted = self._is_uncounted
         self._terminating: set[str] = set()
         """The uids of copies in former places that their own finalizers keep."""
+        self._obstacles: dict[str, Obstacle] = {}
+        """What keeps copies in former places from being deleted, by uid."""
         self._spawn = spawn
         self._task: asyncio.Task[None] | None = None
 
     def _left(self) -> set[Key]:
         """The originals of the copies that are where they were."""
         return {copy.original for each in self._places.places for copy in each.copies.values()}
+
+    def undeleted(self) -> Iterator[tuple[Endpoint, FormerCopy, Obstacle]]:
+        """The copies in former places that cannot be deleted: where each is, and why."""
+        for each in self._places.places:
+            for uid, copy in each.copies.items():
+                if uid in self._obstacles:
+                    yield each.place, copy, self._obstacles[uid]
 
     def _is_uncounted(self) -> bool:
         return self._holds.is_counting and bool(self._policy.selector_on(self._policy.downstream))
@@ -201,28 +212,21 @@ class LeftBehind:
     # Copies where the kind was before
 
     async def _find(self, former: FormerPlace) -> dict[Key, Json]:
-        """Find which copies are where they were, by their originals; they are only this robot's (S5.3)."""
+        """Find which copies are where they were, by their originals; they are only this robot's (S5.3).
+
+        Those that were made before the kind had a policy bear no marks: only a list of everything shows them.
+        """
         found: dict[str, FormerCopy] = {}
         shown: dict[Key, Json] = {}
-        there = replace(self._policy, in_cloud=former.place)
-        endpoint = there.endpoint(self._policy.downstream)
-        namespaces = self._policy.namespaces.on(self._policy.downstream) if former.place.namespaced else ()
         try:
-            for namespace in namespaces or ("",):
-                async for raw in self._list(former.place.objects(namespace, self._marks)):
-                    raw |= {"apiVersion": endpoint.api_version, "kind": endpoint.kind}
-                    sound = not objection(raw, there, self._policy.downstream, leaving=True)
-                    stamp = stamp_of(raw) if sound else None
-                    if stamp is None or stamp.robot != self._policy.robot or stamp.bare:
-                        continue
-                    uid = str(raw["metadata"]["uid"])
-                    if raw["metadata"].get("deletionTimestamp") is not None:
-                        self._terminating.add(uid)
-                    known = former.copies.get(uid)
-                    if known is not None or self._marks:
-                        name = key_of(raw)
-                        found[uid] = known or FormerCopy(name, original_in(raw) or name)
-                        shown[found[uid].original] = raw
+            for selector in dict.fromkeys((self._marks, "")):
+                if selector or not self._marks or former.copies.keys() - found.keys():
+                    async for uid, raw in self._in_place(former.place, selector):
+                        known = former.copies.get(uid)
+                        if known is not None or selector:
+                            name = key_of(raw)
+                            found[uid] = known or FormerCopy(name, original_in(raw) or name)
+                            shown[found[uid].original] = raw
         except NotServed:
             return {}  # it may be served again: what is there is not gone
         except (NotAllowed, Never) as error:
@@ -230,6 +234,23 @@ class LeftBehind:
             return {}
         self._places.found(former, found)
         return shown
+
+    async def _in_place(self, place: Endpoint, selector: str) -> AsyncIterator[tuple[str, Json]]:
+        """The copies of this robot in a former place, each with its uid. Raises SyncError."""
+        there = replace(self._policy, in_cloud=place)
+        endpoint = there.endpoint(self._policy.downstream)
+        namespaces = self._policy.namespaces.on(self._policy.downstream) if place.namespaced else ()
+        for namespace in namespaces or ("",):
+            async for raw in self._list(place.objects(namespace, selector)):
+                raw |= {"apiVersion": endpoint.api_version, "kind": endpoint.kind}
+                sound = not objection(raw, there, self._policy.downstream, leaving=True)
+                stamp = stamp_of(raw) if sound else None
+                if stamp is None or stamp.robot != self._policy.robot or stamp.bare:
+                    continue
+                uid = str(raw["metadata"]["uid"])
+                if raw["metadata"].get("deletionTimestamp") is not None:
+                    self._is_terminating(uid, raw)
+                yield uid, raw
 
     def _read(self, there: Mapping[Key, Json]) -> None:
         """Take the last statuses of copies where they were: they go upstream before the new copies are made (S5.2)."""
@@ -274,9 +295,10 @@ class LeftBehind:
                     raise error
                 if error is not None and reply.status not in (404, 409):
                     failed = error  # of this copy, maybe: the others do not wait for it (S9.5)
+                    self._cannot_delete(uid, brief(str(error)), is_forbidden=reply.status == HTTPStatus.FORBIDDEN)
                     continue
                 if error is None and is_still_there(reply.body, uid):
-                    self._terminating.add(uid)
+                    self._is_terminating(uid, reply.body)
                     continue
                 del left[uid]
                 text = f"it was a {place.plural}, which the projection does not name any more"
@@ -286,6 +308,19 @@ class LeftBehind:
             self._look_again()
         if failed is not None:
             raise failed
+
+    def _is_terminating(self, uid: str, copy: Json) -> None:
+        found = copy["metadata"].get("finalizers")
+        finalizers = tuple(map(str, found)) if isinstance(found, list) else ()
+        self._terminating.add(uid)
+        self._cannot_delete(uid, f"it waits for its finalizers: {some(finalizers)}", finalizers=finalizers)
+
+    def _cannot_delete(self, uid: str, message: str, **why: Any) -> None:
+        known = self._obstacles.get(uid)
+        obstacle = Obstacle(self._context.clock() if known is None else known.since, message, **why)
+        if obstacle != known:
+            self._obstacles[uid] = obstacle
+            self._context.report_changed()
 
     def _waits(self, original: Key) -> bool:
         """Whether a copy waits for related ones, which go before it (C6.3)."""

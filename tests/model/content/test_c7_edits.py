@@ -9,12 +9,14 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.scenes.policies import EDGE, apply_policy, delete_policy, edit_policy, with_policy
-from tests.model.scenes.projected import JOB_KIND, JOBS, NONES, PROJECTION, TASKS, projected, tasks
+from tests.model.scenes.policies import EDGE, apply_policy, delete_policy, edit_policy, serve_policies, with_policy
+from tests.model.scenes.projected import FLEET, JOB_KIND, JOBS, NONES, PROJECTION, TASKS, projected, tasks
 from tests.model.simulation.answers import FORBIDDEN, GARBAGE, NO_LISTS, invalid
+from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import SOURCES, restart, roles
 from tests.model.simulation.weather import Fate
 from tests.model.simulation.world import World
+from tests.system.bed import crd
 
 BLOCKING: dict[str, Any] = {"deletion": {"mode": "blocking"}}
 
@@ -222,3 +224,43 @@ def test_S9_5_C1_7_a_copy_that_cannot_be_deleted_where_it_was_keeps_no_other_one
         world.mend("cloud")
         world.pass_time(90)
         assert world.cloud.objects(TASKS) == {}
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_C1_7_copies_without_marks_go_from_their_former_place_as_the_first_policy_comes(is_told: bool) -> None:
+    with World(kinds={"goals": {"source": "robot"}}) as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        serve_policies(world.robot)
+        world.begin("a", "b", source="robot")
+        if not is_told:
+            world.inject("cloud", FORBIDDEN, verb="list", part="/goals", times=math.inf)
+        world.cloud.create("local", spec={})
+        edit_policy(world, projection=JOBS, seconds=60)
+        assert (set(world.cloud.objects()), set(world.cloud.objects(JOB_KIND))) == ({"local"}, {"a", "b"})
+
+
+@pytest.mark.parametrize("answer", [FORBIDDEN, Reply(500, {"message": "a webhook"}), None], ids=str)
+def test_S1_8_C1_7_a_copy_that_cannot_be_deleted_where_it_was_is_shown_until_it_is_gone(answer: Reply | None) -> None:
+    """None: a finalizer of somebody else keeps it."""
+    with tasks("robot", "a", "b") as world:
+        if answer is None:
+            world.cloud.finalize("a", "example.com/mine", kind=TASKS)
+            world.settle()
+        else:
+            world.inject("cloud", answer, verb="delete", part="/tasks/a", times=math.inf)
+        edit_policy(world, projection=JOBS, seconds=30)
+        early = world.status()["reasons"]
+        assert bool(early) is (answer is FORBIDDEN), "what heals by itself soon is no news"
+        world.pass_time(700)
+        restart(world, kill=True, seconds=700)
+        [copy] = world.status()["formerCopies"]
+        [reason] = world.status()["reasons"]
+        health = "attention" if answer is FORBIDDEN else "degraded"
+        assert (reason["code"], world.status()["health"]) == ("CopyNotDeleted", health)
+        assert (copy["resource"], copy["side"], copy["kind"]) == (f"goals.{GROUP}", "cloud", TASKS)
+        why = "example.com/mine" if answer is None else answer.body["message"]
+        assert f"in the cloud, {TASKS} default/a, is not deleted: " in reason["message"]
+        assert why in reason["message"]
+        world.cloud.finalize("a", kind=TASKS) if answer is None else world.mend("cloud")
+        world.pass_time(90)
+        assert (world.status()["formerCopies"], world.status()["health"]) == ([], "healthy")

@@ -31,7 +31,7 @@ MUTANTS = (
     Mutant("copies stay where the cloud had the kind before", reselection._leave_behind,
            "if former is not None and former.resource != place.resource", "if False",
            noticed_by="C1_7_C7_copies_in_the_cloud_go_from_where_they_were"),
-    Mutant("where the cloud had the kind before, other robots' copies are deleted", LeftBehind._find,
+    Mutant("where the cloud had the kind before, other robots' copies are deleted", LeftBehind._in_place,
            "stamp.robot != self._policy.robot", "False",
            noticed_by="C1_7_C7_copies_in_the_cloud_go_from_where_they_were"),
     Mutant("a copy counts as gone although its own finalizer keeps it", Writer._delete,

@@ -9,7 +9,7 @@ from tests.model.scenes.config_maps import data, delete_map, put_map
 from tests.model.scenes.policies import apply_policy, edit_policy, put_policy, serve_policies
 from tests.model.scenes.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
 from tests.model.scenes.shapes import reshape
-from tests.model.simulation.answers import INTERNAL_ERROR
+from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import define, refuse_lists, restart
 from tests.model.simulation.storage import Snapshot
@@ -144,6 +144,19 @@ def an_annotation_is_misspelt(world: World) -> Steps:
     world.pass_time(5)
     yield
     world.robot.annotate_kind({SYNCER + "spec-sorce": None})
+
+
+@case("CopyNotDeleted", 12, "grant the account delete on goals.lab.example.com", kinds={"goals": {"source": "robot"}})
+def the_account_may_not_delete_what_an_edit_has_left_in_the_cloud(world: World) -> Steps:
+    world.cloud.apply(crd("fleet.example.org", plural="tasks", source=None))
+    world.add("b", source="robot")
+    world.inject("cloud", FORBIDDEN, verb="delete", part="/goals/b", times=math.inf)
+    serve_policies(world.robot)
+    apply_policy(world.robot, projection={"group": "fleet.example.org", "resource": "tasks", "kind": "Task"})
+    world.pass_time(60)
+    yield
+    world.mend("cloud")
+    world.pass_time(60)
 
 
 @case("KindStopped", 0, "kubectl annotate crd goals.lab.example.com cr-syncer.cloudrobotics.com/spec-source=cloud")
