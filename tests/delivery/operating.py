@@ -37,6 +37,8 @@ _GONE = kind(
     held=22,
     message="the robot has no CRD of it any more, so nothing of it is synced; 22 copies in the cloud stay",
 )
+_MADE_AS: Json = {"robot": "spare-3", "resource": GOALS, "specSource": "cloud", "copies": 22, "statuses": 2}
+MAPS = "maps.lab.example.com"
 _FORMER: Json = {
     "resource": GOALS,
     "namespace": "default",
@@ -70,6 +72,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     ),
     "AnnotationUnknown": (facts(unknownAnnotations=[_MISSPELT]),),
     "KindStopped": (facts(stoppedKinds=[{"resource": GOALS, "specSource": "cloud", "copies": 22}]),),
+    "RobotRenamed": (facts(formerNames=[_MADE_AS, _MADE_AS | {"resource": MAPS, "specSource": "robot", "copies": 1}]),),
     "CopyNotDeleted": (
         facts(formerCopies=[_FORMER, _FORMER | {"name": "lift"}]),
         facts(formerCopies=[_FORMER | _WAITING]),

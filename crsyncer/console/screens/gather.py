@@ -6,7 +6,13 @@ from operator import itemgetter
 from crsyncer import __version__
 from crsyncer.console.screens.reasons import hold_hint, with_health
 from crsyncer.console.screens.report import SCHEMA, bare_kind, hold_row, outbox_row, writes_row
-from crsyncer.console.screens.stopped import former_copy_rows, missing_rows, stopped_rows, unknown_annotation_rows
+from crsyncer.console.screens.stopped import (
+    former_copy_rows,
+    former_name_rows,
+    missing_rows,
+    stopped_rows,
+    unknown_annotation_rows,
+)
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Side
@@ -58,6 +64,7 @@ def gather(
         "sides": {side.value: _side_row(connection) for side, connection in engine.connections.items()},
         "kinds": sorted(kind_rows(engine.kinds, context).values(), key=itemgetter("resource")),
         "stoppedKinds": [*stopped_rows(engine.kinds)],
+        "formerNames": [*former_name_rows(engine.kinds)],
         "formerCopies": [*former_copy_rows(engine.kinds)],
         "unknownAnnotations": [*unknown_annotation_rows(engine.kinds)],
         "policies": policy_rows(engine.kinds.catalog),

@@ -187,6 +187,12 @@ REASONS = {
             "to have it synced again, on the robot: {again}; else delete the copies {where}: this line ends when there"
             " are none",
         ),
+        "RobotRenamed": (
+            "the robot was called {former} and is called {robot} now: {copies} {belong} to the former name and {follow}"
+            " nothing{statuses}",
+            "set robotName back to {former}, and they are followed again; or label the originals for {robot} and delete"
+            " these copies: this line ends when there are none",
+        ),
     },
 }
 """By health, the worst first, and code, the most important first: the usual message and hint (empty: the hold's)."""

@@ -9,7 +9,7 @@ from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.pair.other_agents import DuplicateAgent
-from crsyncer.core.reports.text import NOT_TRUSTED, NOT_YET_VALID, count, duration, rfc3339, unix
+from crsyncer.core.reports.text import NOT_TRUSTED, NOT_YET_VALID, count, duration, rfc3339, some, unix
 
 _STUCK_AFTER_SECONDS = 120.0
 _FINALIZERS_AFTER_SECONDS = 600.0
@@ -106,6 +106,7 @@ def with_health(
         *_policy_reasons(content),
         *_hold_reasons(content),
         *_stopped_reasons(content),
+        *_former_name_reasons(content),
         *_former_copy_reasons(content, now),
         *_store_reasons(content["store"], store_message),
     ]
@@ -249,6 +250,21 @@ def _stopped_reasons(content: Json) -> Iterator[_Reason]:
             sides = {"upstream": ON[side], "where": ON[side.other], "time": done["time"]}
             deletions = count(done["objects"], "deletion")
             yield _reason(INFO, "MassDeletionDone", resource=kind["resource"], deletions=deletions, **sides)
+
+
+def _former_name_reasons(content: Json) -> Iterator[_Reason]:
+    """The former names of the robot to which copies belong, one line for each."""
+    rows = content.get("formerNames", ())
+    for former in sorted({row["robot"] for row in rows}):
+        own = [row for row in rows if row["robot"] == former]
+        copies = [
+            f"{count(row['copies'], 'copy')} of {row['resource']} {ON[Side(row['specSource']).other]}" for row in own
+        ]
+        verbs = ("belongs", "follows") if sum(row["copies"] for row in own) == 1 else ("belong", "follow")
+        waited = sum(row["statuses"] for row in own)
+        statuses = f"; {count(waited, 'status')} waited to be sent when the name changed" if waited else ""
+        names = {"former": former, "robot": content["robot"] or "nothing", "belong": verbs[0], "follow": verbs[1]}
+        yield _reason(INFO, "RobotRenamed", copies=some(copies), statuses=statuses, **names)
 
 
 def _former_copy_reasons(content: Json, now: float) -> Iterator[_Reason]:

@@ -175,6 +175,7 @@ def stopped_document(
         ],
         "policies": old.get("policies", []),
         "stoppedKinds": old.get("stoppedKinds", []),
+        "formerNames": old.get("formerNames", []),
         "formerCopies": old.get("formerCopies", []),
         "unknownAnnotations": old.get("unknownAnnotations", []),
         "outbox": outbox_row((row for kind in stored.values() for row in kind.pending.values()), now),

@@ -40,6 +40,15 @@ def stopped_rows(kinds: Kinds) -> Iterator[Json]:
             yield {"resource": resource, "specSource": source, "policy": policy, "copies": copies}
 
 
+def former_name_rows(kinds: Kinds) -> Iterator[Json]:
+    """What was synced for a former name of the robot, while copies belong to it."""
+    for name, kind in sorted(kinds.stopped.former.items()):
+        if copies := kinds.stopped.copies(name):
+            _, _, resource = name.partition("/")
+            found = {"robot": kind.robot, "resource": resource, "specSource": kind.upstream.value}
+            yield found | {"since": rfc3339(kind.since), "copies": copies, "statuses": kind.statuses}
+
+
 def former_copy_rows(kinds: Kinds) -> Iterator[Json]:
     """The copies that cannot be deleted from where they were before an edit of their kind's projection (C1.7)."""
     running = [entry.kind for entry in kinds.entries.values() if entry.kind is not None]

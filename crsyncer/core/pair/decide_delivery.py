@@ -14,7 +14,7 @@ class Delivery(StrEnum):
     SEND = "it is sent"
     RETURN = "it is written to the robot's own object"
     ACKNOWLEDGE = "upstream has it already"
-    NO_OBJECT = "its upstream object is gone"
+    NO_OBJECT = "its upstream object is gone, or is not selected any more"
     OVERTAKEN = "upstream had another status after it"
     NO_PLACE = "upstream's status is not an object, so there is no place for the subtree"
 

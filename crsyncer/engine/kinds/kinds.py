@@ -286,11 +286,11 @@ class Kinds:
     async def _load(self, policy: KindPolicy) -> Kind:
         context = self._context.storing(policy)
         loaded = await context.store.load(policy.resource)
+        self.stopped.runs(policy, loaded)
         await reshape(loaded, policy, context.store)
         loaded = await reselect(policy, loaded, context)
         kind = Kind(policy, context=context, loaded=loaded)
         await self.catalog.related_objects.attach(kind)
-        self.stopped.runs(policy)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 

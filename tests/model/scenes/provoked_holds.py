@@ -1,6 +1,7 @@
 """What a hold or a kind that is not there waits for, and how the hint ends it."""
 
 import math
+from dataclasses import replace
 
 from crsyncer.core.content.annotations import DRIFT, SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Side
@@ -157,6 +158,17 @@ def the_account_may_not_delete_what_an_edit_has_left_in_the_cloud(world: World) 
     yield
     world.mend("cloud")
     world.pass_time(60)
+
+
+@case("RobotRenamed", 0, "set robotName back to robot-1", kinds=FILTERED)
+def the_robot_got_another_name_by_mistake(world: World) -> Steps:
+    former = world.settings
+    with world.down():
+        world.settings = replace(former, robot="robot-2")
+    world.pass_time(5)
+    yield
+    with world.down():
+        world.settings = former
 
 
 @case("KindStopped", 0, "kubectl annotate crd goals.lab.example.com cr-syncer.cloudrobotics.com/spec-source=cloud")
