@@ -51,8 +51,8 @@ class ObjectFacts:
     """None: no CRD on the robot is annotated for it."""
     annotated: tuple[str, ...] = ()
     """The kinds of the CRDs that are annotated."""
-    notes: tuple[str, ...] = ()
-    """Why a kind that has no row is not synced any more (S1.8)."""
+    notes: tuple[Step, ...] = ()
+    """What stopped without being asked to: why a kind has no row any more, or what a former copy waits for (S1.8)."""
     policies: tuple[Json, ...] = ()
     """The SyncPolicies that name the kind, rows of the status document."""
     policy: KindPolicy | None = None
@@ -142,9 +142,8 @@ def _steps(facts: ObjectFacts) -> Iterator[Step]:
     if kind is None:
         others = f"; annotated are: {', '.join(facts.annotated)}" if facts.annotated else ""
         yield "S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}"
-        yield from (("S1.8", False, note) for note in facts.notes)
-        for policy_row in facts.policies:
-            yield "C1.3", False, f"SyncPolicy {policy_row['name']} is not followed: {policy_row['message']}"
+        yield from facts.notes
+        yield from (("C1.3", False, f"SyncPolicy {p['name']} is not followed: {p['message']}") for p in facts.policies)
         return
     if policy is None:
         rule = kind.get("rule")
@@ -162,6 +161,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Step]:
         yield "S1.5", True, f"both sides serve version {policy.version}"
     if cloud := kind.get("cloudResource"):
         yield "C7", True, f"in the cloud it is {cloud}, scope {kind['cloudScope']}"
+    yield from facts.notes
     if kind.get("api"):
         yield api_step(kind["api"])
     if not facts.running:

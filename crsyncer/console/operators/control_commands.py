@@ -17,7 +17,7 @@ from crsyncer.console.screens.report import (
     pending_status,
     rejected_row,
 )
-from crsyncer.console.screens.stopped import notes
+from crsyncer.console.screens.stopped import notes, notes_on_object
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.holds.agent_list_reason import AgentListReason
 from crsyncer.core.holds.hold_list import DELETION_HOLDS, HeldGroup
@@ -325,6 +325,7 @@ class ControlCommands:
             key,
             kind=kind_row(entry, self._context, catalog=self._kinds.catalog),
             policy=kind.policy,
+            notes=tuple(notes_on_object(self._kinds, kind, key)),
             connections={side: connection.state.value for side, connection in self._context.connections.items()},
             observations={side: cache.observe(side, key).found for side in Side},
             bodies={side: body for side, body in bodies.items() if body is not None},

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator
 
-from crsyncer.console.explained.explain_policy import ON
+from crsyncer.console.explained.explain_policy import ON, Step
 from crsyncer.console.screens.report import object_fields
 from crsyncer.core.content.annotations import OURS, SYNCER
 from crsyncer.core.kinds.stopped_kind import unknown_annotations
-from crsyncer.core.model import Json
+from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import count, rfc3339
+from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.kinds import Kinds
 
 
@@ -72,13 +73,28 @@ def unknown_annotation_rows(kinds: Kinds) -> Iterator[Json]:
             yield {"resource": resource, "name": name, "value": annotations[name], "meant": meant or None}
 
 
-def notes(kinds: Kinds, resource: str) -> Iterator[str]:
+def notes(kinds: Kinds, resource: str) -> Iterator[Step]:
     """Why a kind that has no row is not synced, as far as something was removed or misspelt."""
     for row in unknown_annotation_rows(kinds):
         if row["resource"] == resource:
             meant = f"; did you mean {row['meant']}?" if row["meant"] else ""
-            yield f"the robot's CRD has the annotation {row['name']}, which means nothing{meant}"
+            yield "S1.8", False, f"the robot's CRD has the annotation {row['name']}, which means nothing{meant}"
     for row in stopped_rows(kinds):
         if row["resource"] == resource:
             left = count(row["copies"], "object")
-            yield f"the kind was synced until its annotation or SyncPolicy was removed; {left} left follow nothing"
+            text = f"the kind was synced until its annotation or SyncPolicy was removed; {left} left follow nothing"
+            yield "S1.8", False, text
+
+
+def notes_on_object(kinds: Kinds, kind: Kind, key: Key) -> Iterator[Step]:
+    """What is not synced any more of a kind that runs: under a former name of the robot, or where a copy was before."""
+    where = ON[kind.policy.downstream]
+    for row in former_name_rows(kinds):
+        if row["resource"] == kind.policy.resource:
+            verb = "belongs" if row["copies"] == 1 else "belong"
+            text = f"{count(row['copies'], 'copy')} {where} {verb} to {row['robot']}, the robot's former name"
+            yield "S1.8", True, text
+    for place, copy, obstacle in kind.left_behind.undeleted():
+        if copy.original == key:
+            named = f"{place.resource} {copy.name}"
+            yield "C1.7", None, f"its former copy {where}, {named}, is not deleted: {obstacle.message}"

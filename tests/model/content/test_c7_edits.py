@@ -261,6 +261,12 @@ def test_S1_8_C1_7_a_copy_that_cannot_be_deleted_where_it_was_is_shown_until_it_
         why = "example.com/mine" if answer is None else answer.body["message"]
         assert f"in the cloud, {TASKS} default/a, is not deleted: " in reason["message"]
         assert why in reason["message"]
+        explained = world.order("explain", resource="goals", name="a")
+        assert (explained["state"], explained["summary"]) == (
+            "waiting",
+            f"its former copy in the cloud, {TASKS} default/a, is not deleted: {copy['message']}",
+        )
+        assert world.order("explain", resource="goals", name="b")["state"] == "in-sync"
         world.cloud.finalize("a", kind=TASKS) if answer is None else world.mend("cloud")
         world.pass_time(90)
         assert (world.status()["formerCopies"], world.status()["health"]) == ([], "healthy")

@@ -58,6 +58,8 @@ def test_S1_8_a_former_name_is_shown_while_copies_belong_to_it(source: str, kill
             [row] = world.status()["formerNames"]
             assert (row["robot"], row["specSource"], row["copies"]) == (ROBOT, source, 3)
             assert row["resource"].startswith("goals.")
+            steps = world.order("explain", resource="goals", name="a")["steps"]
+            assert f"3 copies {where} belong to robot-1, the robot's former name" in [each["text"] for each in steps]
             restart(world, kill=True, seconds=60)
         assert set(down.objects()) == {"a", "b", "c"}
         assert [write for write in world.writes if write.verb == "delete"] == []
