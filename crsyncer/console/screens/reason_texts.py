@@ -99,7 +99,7 @@ REASONS = {
         ),
         "CopyNotDeleted": (
             _COPY_NOT_DELETED,
-            "grant the account delete on {kind} {where}, or delete it there yourself; the agent retries, and this ends"
+            "let the account delete {kind} {where}, or delete it there yourself; the agent retries, and this ends"
             " when it is gone",
         ),
         "Duplicate": (

@@ -147,7 +147,7 @@ def an_annotation_is_misspelt(world: World) -> Steps:
     world.robot.annotate_kind({SYNCER + "spec-sorce": None})
 
 
-@case("CopyNotDeleted", 12, "grant the account delete on goals.lab.example.com", kinds={"goals": {"source": "robot"}})
+@case("CopyNotDeleted", 12, "let the account delete goals.lab.example.com", kinds={"goals": {"source": "robot"}})
 def the_account_may_not_delete_what_an_edit_has_left_in_the_cloud(world: World) -> Steps:
     world.cloud.apply(crd("fleet.example.org", plural="tasks", source=None))
     world.add("b", source="robot")
