@@ -48,12 +48,12 @@ _FORMER: Json = {
     "since": rfc3339(NOW - 900),
     "message": 'tasks.fleet.example.org "dock" is forbidden: User "robot-1" cannot delete resource "tasks"',
     "forbidden": True,
-    "finalizers": [],
+    "terminating": False,
 }
 _WAITING: Json = {
     "message": "it waits for its finalizers: example.com/audit",
     "forbidden": False,
-    "finalizers": ["example.com/audit"],
+    "terminating": True,
 }
 _BREAKING = "v0b5ee53de1.goals.lab.example.com is breaking: v1 /spec/speed: is gone"
 _RUNNING: dict[str, tuple[Json, ...]] = {

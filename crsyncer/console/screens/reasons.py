@@ -274,7 +274,7 @@ def _former_copy_reasons(content: Json, now: float) -> Iterator[_Reason]:
     """
     shown: dict[str, list[Json]] = {}
     for row in sorted(content.get("formerCopies", ()), key=lambda row: not row["forbidden"]):
-        limit = _FINALIZERS_AFTER_SECONDS if row["finalizers"] else _STUCK_AFTER_SECONDS
+        limit = _FINALIZERS_AFTER_SECONDS if row["terminating"] else _STUCK_AFTER_SECONDS
         is_late = content["sides"][row["side"]]["state"] == "connected" and now - unix(row["since"]) > limit
         if row["forbidden"] or is_late:
             shown.setdefault(row["resource"], []).append(row)

@@ -51,7 +51,7 @@ def former_name_rows(kinds: Kinds) -> Iterator[Json]:
 
 
 def former_copy_rows(kinds: Kinds) -> Iterator[Json]:
-    """The copies that cannot be deleted from where they were before an edit of their kind's projection (C1.7)."""
+    """The copies that an edit of what is selected, or of the projection, left behind, and that do not go (C1.7)."""
     running = [entry.kind for entry in kinds.entries.values() if entry.kind is not None]
     for kind in running:
         for place, copy, obstacle in kind.left_behind.undeleted():
@@ -61,7 +61,7 @@ def former_copy_rows(kinds: Kinds) -> Iterator[Json]:
                 "since": rfc3339(obstacle.since),
                 "message": obstacle.message,
                 "forbidden": obstacle.is_forbidden,
-                "finalizers": list(obstacle.finalizers),
+                "terminating": obstacle.is_terminating,
             }
 
 
@@ -95,6 +95,6 @@ def notes_on_object(kinds: Kinds, kind: Kind, key: Key) -> Iterator[Step]:
             text = f"{count(row['copies'], 'copy')} {where} {verb} to {row['robot']}, the robot's former name"
             yield "S1.8", True, text
     for place, copy, obstacle in kind.left_behind.undeleted():
-        if copy.original == key:
+        if copy.original == key and place != kind.policy.endpoint(kind.policy.downstream):
             named = f"{place.resource} {copy.name}"
             yield "C1.7", None, f"its former copy {where}, {named}, is not deleted: {obstacle.message}"

@@ -42,15 +42,15 @@ class FormerPlace:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a copy in a former place is not deleted yet."""
+    """Why a copy that an edit has left behind is not deleted yet."""
 
     since: float
     """Unix time, in seconds."""
     message: str
     is_forbidden: bool = False
     """The credential does not allow it (403)."""
-    finalizers: tuple[str, ...] = ()
-    """What the copy waits for since it is being deleted."""
+    is_terminating: bool = False
+    """It is being deleted, and waits for its finalizers."""
 
 
 class FormerPlaces:

@@ -216,7 +216,8 @@ class Kind:
         }
         unverified = (key for key in self._hold_driver.holds.unverified() if key in going and key not in held)
         deletions = (going[key] for key in unverified if not copies[key].terminating)
-        finalizing = (copy.deleted_at for copy in copies.values() if copy.deleted_at and may_delete(copy, self.policy))
+        here = (copy for copy in copies.values() if not copy.unselected)  # of others `left_behind` tells
+        finalizing = (copy.deleted_at for copy in here if copy.deleted_at and may_delete(copy, self.policy))
         servers = unix + (self._downstream.cluster.clock_offset or 0.0)  # it is the server that dates deletions
         unreturned = self.reconciler.outbox.unreturned()
         statuses = (row.since for key, row in self.cache.pending.items() if not row.dead and key not in unreturned)

@@ -77,11 +77,16 @@ class LeftBehind:
         return {copy.original for each in self._places.places for copy in each.copies.values()}
 
     def undeleted(self) -> Iterator[tuple[Endpoint, FormerCopy, Obstacle]]:
-        """The copies in former places that cannot be deleted: where each is, and why."""
+        """The copies that cannot be deleted from where they are: the place, the copy, and why."""
         for each in self._places.places:
             for uid, copy in each.copies.items():
                 if uid in self._obstacles:
                     yield each.place, copy, self._obstacles[uid]
+        side = self._policy.downstream
+        for key, view in self._holds.copies.items():
+            if view.unselected and view.deleted_at:
+                why = Obstacle(view.deleted_at, "it waits for its finalizers", is_terminating=True)
+                yield self._policy.endpoint(side), FormerCopy(self._cache.name_on(side, key), key), why
 
     def _is_uncounted(self) -> bool:
         return self._holds.is_counting and bool(self._policy.selector_on(self._policy.downstream))
@@ -311,9 +316,9 @@ class LeftBehind:
 
     def _is_terminating(self, uid: str, copy: Json) -> None:
         found = copy["metadata"].get("finalizers")
-        finalizers = tuple(map(str, found)) if isinstance(found, list) else ()
+        finalizers = some([*map(str, found)]) if isinstance(found, list) else "not named"
         self._terminating.add(uid)
-        self._cannot_delete(uid, f"it waits for its finalizers: {some(finalizers)}", finalizers=finalizers)
+        self._cannot_delete(uid, f"it waits for its finalizers: {finalizers}", is_terminating=True)
 
     def _cannot_delete(self, uid: str, message: str, **why: Any) -> None:
         known = self._obstacles.get(uid)

@@ -13,7 +13,7 @@ from crsyncer.ports import Reply
 from tests.model.scenes.config_maps import maps, put_map
 from tests.model.scenes.policies import apply_policy, edit_policy, with_policy
 from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR, UNAVAILABLE
-from tests.model.simulation.plane import Plane
+from tests.model.simulation.plane import GROUP, Plane
 from tests.model.simulation.scene import SOURCES, holds, names, redefine, release, restart, roles
 from tests.model.simulation.weather import Rule
 from tests.model.simulation.world import World
@@ -202,15 +202,15 @@ def test_C1_7_a_copy_that_its_own_finalizer_keeps_goes_later_and_is_not_asked_fo
     with kind(source, few=2) as world:
         _, down = roles(world, source)
         down.finalize("off0", "example.com/mine")
-        world.settle()
-        edit_policy(world, **EDITS["selector"], seconds=600)
+        edit_policy(world, **EDITS["selector"], seconds=620)
         assert set(down.objects()) == {"on0", "on1", "off0"}
         assert len([write for write in world.writes if write.verb == "delete" and write.name == "off0"]) == 1
-        assert world.status()["kinds"][0]["objects"][down.side] == 3
+        [row], [reason] = (world.status()[what] for what in ("kinds", "reasons"))
+        assert row["objects"][down.side] == 3
+        assert f", goals.{GROUP} default/off0, is not deleted: it waits for its finalizers" in reason["message"]
         down.finalize("off0")
         world.pass_time(120)
-        row = world.status()["kinds"][0]
-        assert row["objects"][down.side] == 2
+        assert (world.status()["kinds"][0]["objects"][down.side], world.status()["reasons"]) == (2, [])
 
 
 @BOTH
