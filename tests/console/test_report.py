@@ -6,7 +6,6 @@ import pytest
 
 from crsyncer import __version__
 from crsyncer.console.screens import reason_texts
-from crsyncer.console.screens.reasons import kind_hint
 from crsyncer.console.screens.report import exit_code, hold_row, stopped_document
 from crsyncer.console.screens.screen import render
 from crsyncer.core.holds.hold_list import DELETION_HOLDS, HeldGroup
@@ -179,10 +178,6 @@ def test_a_changed_identity_and_its_hold_are_one_reason():
     assert "cloud  IdentityChanged, for 5 min" in render(content, NOW).splitlines()
 
 
-def test_a_held_kind_is_explained_by_its_hold():
-    assert codes(document(facts(kinds=[kind(state="held", held=215)], holds=[hold()]), NOW)) == ["MassDeletion"]
-
-
 def test_a_certificate_that_is_not_valid_yet_is_a_matter_of_the_clock():
     content = document(facts(cloud=side("unauthorized", error=NOT_YET_VALID)), NOW)
     assert (content["health"], codes(content)) == ("attention", ["ClockSuspect", "CloudUnauthorized"])
@@ -226,10 +221,6 @@ def test_what_follows_from_a_lost_cloud_is_not_said_again():
     waiting = kind(state="waiting", objects={"cloud": None, "robot": None})
     content = document(facts(cloud=side("offline"), kinds=[waiting], outbox=outbox(2, 900)), NOW)
     assert (content["health"], codes(content)) == ("offline", ["CloudOffline"])
-
-
-def test_an_agent_without_its_robot_is_not_said_to_be_starting():
-    assert codes(document(facts(robot=side("offline"), ready=False), NOW)) == ["RobotOffline"]
 
 
 def test_a_failure_outranks_a_lost_cloud():
@@ -322,12 +313,6 @@ def test_a_store_that_is_not_there_or_closed_is_said(state, expected):
     content = stopped_document(None, {}, NOW, store=store(state))
     assert codes(content) == expected
     assert exit_code(content) == 13
-
-
-def test_what_to_do_about_a_kind_is_the_same_wherever_it_is_said():
-    content = document(facts(kinds=[kind(state="forbidden")]), NOW)
-    [reason] = [each for each in content["reasons"] if each["code"] == "Forbidden"]
-    assert reason["hint"] == kind_hint("forbidden")
 
 
 def policy_row(name: str, message: str | None = None, resource: str = GOALS) -> Json:

@@ -30,11 +30,6 @@ def test_a_name_that_several_kinds_have_needs_the_group():
         find_resource("goal", KNOWN)
 
 
-def test_a_name_that_no_kind_has_is_returned_as_it_is():
-    assert find_resource("other.a.com", KNOWN) == "other.a.com"
-    assert find_resource("gl.b.com", KNOWN) == "gl.b.com"
-
-
 def test_S1_1_other_short_names_restart_no_kind():
     first, second = crd("lab.example.com"), crd("lab.example.com")
     second["spec"]["names"]["shortNames"] = ["gl"]

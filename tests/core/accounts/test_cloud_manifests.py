@@ -299,11 +299,6 @@ def test_a_kind_that_cannot_be_confined_is_refused_in_a_line(made, said):
     assert "\n" not in str(refused.value)
 
 
-def test_what_can_be_confined_is_taken():
-    assert confinable(crd(CLOUD), Profile.NAMESPACE, place="-").resource == "goals.lab.example.com"
-    assert not confinable(crd(CLOUD, scope="Cluster"), Profile.SHARED, place="-").namespaced
-
-
 def test_C8_robots_that_crds_come_to_may_read_these_crds_and_no_others():
     kinds = (travelling(Side.CLOUD), FINDINGS)
     for profile, bound in ((Profile.NAMESPACE, ["crsyncer:crds:r1"]), (Profile.SHARED, ["crsyncer:crds"])):

@@ -33,14 +33,6 @@ def test_C8_1_a_revision_has_the_names_of_the_other_side():
     )
 
 
-def test_C8_1_a_crd_from_the_cloud_gets_the_robots_names():
-    cloud = crd(version(), group="shop.example.com")
-    cloud["spec"]["names"] = {"plural": "purchases", "kind": "Purchase"}
-    found = revision_of(cloud, GOALS, travelling(Side.CLOUD))
-    assert found.name.partition(".")[2] == GOALS
-    assert (found.spec["names"]["plural"], found.spec["names"]["kind"]) == ("goals", "Purchase")
-
-
 @pytest.mark.parametrize(
     ("source", "given", "scope"),
     [

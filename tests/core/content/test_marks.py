@@ -52,10 +52,6 @@ def test_C2_1_the_marks_name_the_namespace_as_upstream_calls_it():
     assert not view_of(copy, kind(namespaces=places), Side.ROBOT).unmarked
 
 
-def test_C2_1_a_cluster_scoped_original_has_the_mark_of_an_empty_namespace():
-    assert Marks(Key("", "a"), "c1").labels == labels_of("c1", "", "a")
-
-
 @pytest.mark.parametrize("shape", [AS_RECEIVED, replace(MARKED, identity="")])
 def test_C2_1_without_a_policy_or_an_identity_a_copy_has_no_marks(shape):
     copy = copy_of(goal(), kind(shape=shape))

@@ -84,15 +84,6 @@ def test_C4_1_steps_for_the_status_make_none_where_there_is_none():
     assert mutate_status(order() | {"status": {"x": 1}}, steps, NAMES)["status"] == {"x": 1, "robot": "r1"}
 
 
-def test_C4_2_remove_and_regex_skip_what_is_absent_and_the_others_set_it():
-    raw = order(url=None)
-    assert spec_after(
-        raw, step("/spec/a/b", remove=True), regex("/spec/a/b", "x", "y"), regex("/spec/url", "x", "y")
-    ) == {"url": None}
-    steps = [step("/spec/a/b", set={"value": 1}), step("/spec/c", template="t"), step("/spec/d", cel="value == null")]
-    assert spec_after(order(), *steps) == {"a": {"b": 1}, "c": "t", "d": True}
-
-
 @pytest.mark.parametrize(
     ("value", "pattern", "replacement", "result"),
     [

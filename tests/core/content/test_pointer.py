@@ -94,11 +94,6 @@ def test_what_cannot_be_set_is_an_error(path, said):
         changed({"a": {"b": "text", "c": [1]}}, parse(path), lambda _: 9, create=True)
 
 
-def test_a_result_that_is_null_makes_no_parents():
-    assert changed({}, ("a", "b", "-"), lambda _: None, create=True) == {}
-    assert changed({"a": [1]}, ("a", "-"), lambda _: None, create=True) == {"a": [1]}
-
-
 segments = st.sampled_from(["a", "b", "0", "1", "-", "*", "x/y", "~"])
 values = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "x"]),

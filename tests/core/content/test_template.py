@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.content.template import Names, Template, read_template, text_of
+from crsyncer.core.content.template import Names, read_template, text_of
 
 NAMES = Names("shop", "a", robot="r1", identity="kube-system:u-1")
 
@@ -99,8 +99,3 @@ def test_scalars_are_texts_as_JSON_writes_them(value, text):
 @given(st.integers(-(2**53), 2**53))
 def test_equal_numbers_give_equal_texts(number):
     assert text_of(float(number)) == text_of(number)
-
-
-def test_a_template_names_its_placeholders():
-    assert read_template("{robot}-{/a}", paths=True).placeholders == {"robot", "/a"}
-    assert Template(("x",)).placeholders == frozenset()

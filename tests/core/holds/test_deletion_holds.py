@@ -23,12 +23,6 @@ def test_S5_5_a_kind_wide_hold_keeps_every_copy_and_a_missing_kind_only_those_wh
     assert bench.holds.kind_wide == {HoldReason.KIND_MISSING: ("", 5.0), HoldReason.RESTORED: ("", 6.0)}
 
 
-def test_S5_5_an_object_that_is_being_deleted_upstream_is_not_present():
-    bench = Bench()
-    bench.upstream[A] = view(terminating=True)
-    assert bench.holds.keeps(A) == VERIFY
-
-
 def test_S5_5_what_upstream_has_begun_to_delete_is_leaving_until_its_copy_is_being_deleted_too():
     bench = Bench((A, B, C))
     bench.upstream |= {A: view(terminating=True), B: view()}

@@ -68,14 +68,6 @@ def test_S5_5_a_kind_that_is_not_served_holds_every_copy(replies):
     assert isinstance(bench.next([DYING, crd("u")]), Idle)
 
 
-def test_S5_5_what_a_missing_kind_holds_ends_its_rounds():
-    bench = Bench()
-    bench.delete(A)
-    bench.machine.phase_changed(missing=True)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, DONE]
-    assert bench.holds.keeps(A) == KIND_MISSING
-
-
 def test_S5_3_an_orphan_is_verified_by_a_list_and_for_one_try():
     bench = Bench()
     bench.machine.wanted = Counter([A])

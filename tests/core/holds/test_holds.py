@@ -51,21 +51,6 @@ def test_S5_5_what_is_held_is_one_group_for_a_kind_and_a_reason():
     assert holds.groups(MAPS) == [third]
 
 
-def test_S5_5_the_objects_that_come_back_end_the_hold():
-    holds = Holds()
-    hold(holds, A)
-    hold(holds, B)
-    hold(holds, A, reason=HoldReason.NAME_TAKEN)
-    holds.clear(GOALS, A, reason=HoldReason.MASS_DELETION)
-    assert {group.reason: group.keys for group in holds.groups()} == {
-        HoldReason.MASS_DELETION: {B},
-        HoldReason.NAME_TAKEN: {A},
-    }
-    holds.clear(GOALS, A)
-    holds.clear(GOALS, B)
-    assert holds.groups() == []
-
-
 def test_S1_8_what_is_over_for_a_kind_is_over_for_that_kind_only():
     holds = Holds()
     hold(holds, A)

@@ -13,7 +13,6 @@ from crsyncer.core.content.object_content import key_of
 from crsyncer.core.content.shape import AS_RECEIVED, Shape
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import (
-    NOT_SERVED,
     PolicyObject,
     policy_of_kind,
     problem_of,
@@ -21,13 +20,12 @@ from crsyncer.core.kinds.merge_settings import (
     related_problem,
 )
 from crsyncer.core.kinds.namespaces import same_names
-from crsyncer.core.kinds.read_kind import read_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.pair.project import objection
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object, read
-from tests.core.sync_policies import MINIMAL, WRONG, Wrong, edited
+from tests.core.sync_policies import WRONG, Wrong
 
 CLOUD = {SPEC_SOURCE: "cloud"}
 MARKED = Shape(marks=Marks)
@@ -41,11 +39,6 @@ def merged(annotations: Json | None = None, *objects: PolicyObject, robot: str =
 
 def problem(annotations: Json | None = None, *, robot: str = "robot-1", **spec: Any) -> str:
     return merged(annotations, policy_object(**spec), robot=robot).problem
-
-
-@pytest.mark.parametrize("annotations", [{}, CLOUD, CLOUD | {FILTER: "maybe"}])
-def test_C1_3_without_a_policy_the_annotations_count(annotations):
-    assert policy_of_kind(crd(annotations), "robot-1") == read_policy(crd(annotations), "robot-1")
 
 
 def test_C1_3_a_policy_alone_does_what_annotations_do():
@@ -65,12 +58,6 @@ def test_C1_3_a_policy_alone_does_what_annotations_do():
     assert replace(by_policy, sync_policy=None, shape=AS_RECEIVED) == by_annotations
     assert merged(annotated, own) == by_policy
     assert merged({}, policy_object(specSource="cloud", filter={"byRobotName": False})).selector == ""
-
-
-def test_C1_3_what_the_policy_does_not_set_is_as_annotated():
-    annotated = CLOUD | {FILTER: "true", SUBTREE: "robot", OBSERVED_GENERATION: "map", DRIFT: "keep", ORPHANS: "keep"}
-    found = merged(annotated, policy_object())
-    assert replace(found, sync_policy=None, shape=AS_RECEIVED) == merged(annotated)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +169,6 @@ def test_C2_3_names_that_cannot_be_made_or_that_nobody_would_see_are_misconfigur
             assert found.keep_orphans
 
 
-@pytest.mark.parametrize("deletion", [{}, {"mode": "blocking", "gracePeriod": "2h", "propagation": "orphan"}])
-def test_C1_3_every_deletion_is_supported(deletion):
-    assert problem(CLOUD, deletion=deletion) == ""
-
-
 @pytest.mark.parametrize("robot", ["", "R1", "r.1", "r" * 58])
 def test_C6_1_blocking_without_a_name_for_the_finalizer_stops_the_kind(robot):
     said = problem(CLOUD, robot=robot, deletion={"mode": "blocking"})
@@ -221,12 +203,6 @@ def test_C1_6_a_policy_for_a_kind_that_no_policy_may_name_does_not_stop_that_kin
     found = policy_object(resource={"group": own, "resource": "syncpolicies"})
     assert "allowed: neither namespaces nor" in found.problem
     assert not found.is_for(f"syncpolicies.{own}")
-
-
-def test_C1_4_a_kind_without_a_crd_is_not_supported_yet():
-    found = policy_object(resource={"group": "", "resource": "configmaps"}, specSource="cloud")
-    assert problem_of(found, [found], None) == NOT_SERVED
-    assert problem_of(found, [found], "") == ""
 
 
 def test_C1_5_a_policy_says_which_related_objects_are_not_synced():
@@ -269,12 +245,6 @@ def test_C4_1_a_kind_has_the_shape_of_its_policy():
     assert found.keep_local is False
     assert merged(CLOUD, policy_object(conflict="keepLocal")).shape == replace(MARKED, keep_local=True)
     assert merged(CLOUD, policy_object(conflict="upstream")).shape == MARKED
-
-
-def test_C4_1_equal_policies_make_equal_kinds():
-    one, same, other = (policy_object(mutations=each) for each in (STEPS, STEPS, {"down": STEPS["down"]}))
-    assert (one, merged(CLOUD, one)) == (same, merged(CLOUD, same))
-    assert merged(CLOUD, one) != merged(CLOUD, other)
 
 
 @pytest.mark.parametrize(
@@ -373,9 +343,3 @@ def test_C1_1_policies_are_equal_where_they_ask_for_the_same():
     assert merged({}, one) != merged({}, policy_object(specSource="cloud", subtree="x"))
     assert merged({}, one).upstream is Side.CLOUD
     assert hash(merged({}, one))
-
-
-def test_minimal_policies_are_read_as_objects_of_a_list():
-    raw = edited(MINIMAL, "status", value={"conditions": []})
-    listed = {key: raw[key] for key in ("metadata", "spec", "status")}
-    assert read(listed) == read(raw)

@@ -17,8 +17,8 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import PolicyObject
 from crsyncer.core.kinds.namespaces import EVERYWHERE
 from crsyncer.core.model import Json, Side
-from crsyncer.core.related.relate import is_primary, related_entries, related_policy
-from tests.core.builders import crd, goal, policy
+from crsyncer.core.related.relate import related_entries, related_policy
+from tests.core.builders import crd
 from tests.core.policy_objects import policy_object, read
 
 GOALS, TASKS, MAPS = "goals.lab.example.com", "tasks.lab.example.com", "configmaps"
@@ -98,14 +98,6 @@ def test_C1_4_kinds_without_a_crd_are_looked_for_but_for_those_whose_crd_is_to_c
     assert found.built_in == {MAPS: Resource("", MAPS), "jobs.batch": Resource("batch", "jobs")}
     assert found.to_come == {"ys.x.example.com"}
     assert without_crd([own, api], {GOALS, "ys.x.example.com", MAPS, "jobs.batch"}).built_in == {}
-
-
-def test_C5_1_an_object_refers_to_others_if_it_is_synced_and_stays():
-    kind, copy = policy(), {"annotations": {UPSTREAM_UID: "u"}}
-    assert is_primary(goal(), kind, Side.CLOUD)
-    assert not is_primary(goal(), kind, Side.ROBOT)
-    assert is_primary(goal(metadata=copy), kind, Side.ROBOT)
-    assert not is_primary(goal(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), kind, Side.CLOUD)
 
 
 # What accounts need for it, and may not

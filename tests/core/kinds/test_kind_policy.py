@@ -94,13 +94,6 @@ def test_S1_8_a_crd_that_is_being_deleted_is_told_from_one_that_is_not():
     assert is_terminating(reduced_crd(found))
 
 
-def test_S1_1_versions_scope_and_subresources_make_another_policy():
-    plain = read_policy(crd(CLOUD), "robot-1")
-    version = {"name": "v1", "served": True, "storage": True, "subresources": None}
-    assert read_policy(crd(CLOUD, versions=[version]), "robot-1") != plain
-    assert read_policy(crd(CLOUD, scope="Cluster"), "robot-1") != plain
-
-
 @pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])
 def test_S1_3_true_has_six_spellings(text):
     kind = read_policy(crd(CLOUD | {FILTER: text}), "robot-1")
@@ -152,12 +145,6 @@ def test_S5_3_without_a_robot_name_there_is_nothing_to_sign_copies_in_the_cloud_
 @pytest.mark.parametrize("text", ["", " ", "a.b", ".", "status.robot"])
 def test_S1_4_an_empty_or_dotted_subtree_is_misconfigured(text):
     assert problem(**{SUBTREE: text}) == f'{SUBTREE} is "{text}"; allowed: one top-level key of .status'
-
-
-def test_S1_4_a_subtree_is_one_key():
-    kind = read_policy(crd(CLOUD | {SUBTREE: "robot"}), "robot-1")
-    assert kind is not None
-    assert (kind.subtree, kind.problem) == ("robot", "")
 
 
 @pytest.mark.parametrize(

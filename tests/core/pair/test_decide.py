@@ -17,7 +17,6 @@ from crsyncer.core.pair.actions import (
     Create,
     Delete,
     Hold,
-    HoldReason,
     Plan,
     Seed,
     SendStatus,
@@ -26,7 +25,6 @@ from crsyncer.core.pair.actions import (
     Wait,
     Why,
 )
-from crsyncer.core.pair.compose import compose_copy
 from crsyncer.core.pair.decide import decide
 from crsyncer.core.pair.project import status_digest, status_value, view_of
 from tests.core.builders import copy_of, goal, many, policies, policy, some, statuses, stored, upstream_goals
@@ -242,20 +240,6 @@ def test_S4_1_what_waits_for_another_object_says_nothing_about_this_one():
     assert decided(up, down, kind, Record(), pending=row(kind, DONE, uid="u-0")).status == Agreed("u-1", down.status)
 
 
-def test_S4_7_with_map_a_status_that_upstream_has_verbatim_is_sent_all_the_same():
-    kind = policy(map_generation=True)
-    status = {"observedGeneration": 7}
-    up, down = pair(kind, status=status, upstream_status=status)
-    assert decided(up, down, kind, Record()).status == SendStatus("u-1", down.status)
-
-
-def test_S4_7_a_subtree_is_verbatim_also_with_map():
-    kind = policy(map_generation=True, subtree="robot")
-    status = {"robot": {"observedGeneration": 7}}
-    up, down = pair(kind, status=status, upstream_status=status)
-    assert decided(up, down, kind, Record()).status == Agreed("u-1", down.status)
-
-
 def test_S3_5_a_stamp_that_is_taken_off_again_and_again_is_drift_so_that_the_brake_sees_it():
     kind = policy()
     upstream = goal()
@@ -266,16 +250,6 @@ def test_S3_5_a_stamp_that_is_taken_off_again_and_again_is_drift_so_that_the_bra
     assert decided(up, bare, kind, written).content == Update("c-1", "10", Why.DRIFT)
 
 
-def test_S5_4_an_adopted_copy_keeps_its_status_and_is_listened_to_once_it_is_stamped():
-    kind = policy()
-    by_hand = stored(goal(status=DONE))
-    up = view_of(goal(), kind, Side.CLOUD)
-    assert decided(up, view_of(by_hand, kind, Side.ROBOT), kind, Record()) == Plan(Update("c-1", "10", Why.ADOPT))
-    body = compose_copy(goal(), up, kind, downstream=by_hand)
-    adopted = view_of(body | {"status": DONE}, kind, Side.ROBOT)
-    assert decided(up, adopted, kind, Record()) == Plan(None, SendStatus("u-1", adopted.status))
-
-
 def test_S4_1_the_status_of_a_copy_that_was_a_former_objects_is_never_of_the_one_that_adopts_it():
     kind, former = policy(), Record(upstream_uid="u-0", acknowledged="x")
     up = view_of(goal(status={"phase": "NEW"}), kind, Side.CLOUD)
@@ -284,15 +258,6 @@ def test_S4_1_the_status_of_a_copy_that_was_a_former_objects_is_never_of_the_one
     assert decided(up, bare, kind, former) == Plan(adopt, CountAsSent("u-1", bare.status, up.status))
     assert decided(up, bare, kind, replace(former, upstream_uid="u-1")) == Plan(adopt)
     assert decided(up, view_of(stored(goal()), kind, Side.ROBOT), kind, former) == Plan(adopt)
-
-
-def test_S5_3_a_taken_name_in_the_cloud_is_held_with_a_hint():
-    kind = policy(Side.ROBOT)
-    up = view_of(goal(), kind, Side.ROBOT)
-    hold = decided(up, view_of(stored(goal()), kind, Side.CLOUD), kind, Record()).content
-    assert isinstance(hold, Hold)
-    assert hold.reason is HoldReason.NAME_TAKEN
-    assert hold.hint
 
 
 def test_S5_5_whatever_keeps_a_copy_takes_the_place_of_its_deletion():

@@ -81,14 +81,6 @@ def test_C5_6_C1_7_a_copy_says_that_it_is_of_a_secret_also_once_its_kind_is_none
     assert without_values(copy, plain, Side.ROBOT) is copy
 
 
-def test_C5_6_a_lost_key_has_each_copy_written_once():
-    lost = replace(SECRETS, digest_key=b"new")
-    up, down = view_of(secret(), lost, Side.CLOUD), view_of(copied(), lost, Side.ROBOT)
-    assert isinstance(decide(Observation(up), Observation(down), lost, Record()).content, Update)
-    down = view_of(copied(kind=lost), lost, Side.ROBOT)
-    assert decide(Observation(up), Observation(down), lost, Record()).content is None
-
-
 @pytest.mark.parametrize(
     ("copy", "unknown", "content"),
     [

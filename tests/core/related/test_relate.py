@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.content.marks import UPSTREAM_CLUSTER, Marks
+from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.content.selector import Selector
 from crsyncer.core.content.shape import AS_RECEIVED
 from crsyncer.core.content.template import Names
@@ -29,7 +30,7 @@ from crsyncer.core.related.relate import (
     related_failed,
     related_policy,
 )
-from tests.core.builders import crd, goal, spoken
+from tests.core.builders import crd, goal, policy, spoken
 from tests.core.policy_objects import merged_of, policy_object
 
 MAPS = {"group": "", "resource": "configmaps"}
@@ -126,6 +127,7 @@ def test_C5_1_a_cluster_scoped_primary_names_the_namespace_and_a_cluster_scoped_
 def test_C5_1_what_is_about_to_go_or_is_no_copy_refers_to_nothing():
     kind, own = primaries(entry()), goal()
     assert (is_primary(own, kind, Side.CLOUD), is_primary(own, kind, Side.ROBOT)) == (True, False)
+    assert is_primary(goal(metadata={"annotations": {UPSTREAM_UID: "u"}}), policy(), Side.ROBOT)
     own["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
     assert not is_primary(own, kind, Side.CLOUD)
 

@@ -281,10 +281,6 @@ def test_S8_1_of_a_crd_only_the_metadata_is_asked():
     assert call.accept == calls.PARTIAL
 
 
-def test_S6_2_a_collection_is_named_as_its_crd():
-    assert FILTERED.resource == "goals.lab.example.com"
-
-
 def test_C8_a_collection_of_one_name_is_selected_by_it():
     one = replace(calls.CRD_COLLECTION, name="goals.lab.example.com")
     assert calls.list_page(one, limit=1).query[0] == ("fieldSelector", "metadata.name=goals.lab.example.com")
