@@ -95,6 +95,9 @@ def cases() -> list[Case]:
     ]
 
 
+KINDS = {subtree: policy(subtree="robot" if subtree else None) for subtree in (False, True)}
+
+
 def decided(case: Case) -> Delivery:
     found = (
         View(
@@ -126,7 +129,7 @@ def decided(case: Case) -> Delivery:
         ),
         Observation(found, case.freshness, case.tombstone),
         Observation(copy),
-        policy(subtree="robot" if case.subtree else None),
+        KINDS[case.subtree],
         Record(upstream_uid="u-1" if case.known else "u-9", upstream_status=ACCEPTED, unanswered=(EARLIER,)),
         value=VALUE,
         proof=case.proof,
