@@ -28,7 +28,8 @@ class Disagreement:
 def to_store(policy: KindPolicy) -> Json:
     """What the store remembers of a negotiation."""
     cloud = policy.in_cloud
-    known = {"version": policy.version, "cloudStatus": cloud.status, "offer": offer(policy)}
+    known: Json = {"version": policy.version, "cloudStatus": cloud.status, "offer": offer(policy)}
+    known["namespaced"] = policy.on_robot.namespaced
     if policy.projected is None:
         return known
     return known | {"cloud": [cloud.resource, cloud.version, cloud.kind, cloud.namespaced]}
@@ -64,7 +65,8 @@ def guessed_version(policy: KindPolicy) -> KindPolicy:
 def stored_negotiation(policy: KindPolicy, store: Store) -> tuple[KindPolicy | Disagreement, bool]:
     """The last result, if the robot still serves that version, and whether it served the same versions then.
 
-    With a projection, also whether the cloud was asked for just this version of just this resource.
+    With a projection, also whether the cloud was asked for just this version of just this resource. A CRD that was made
+    anew in another scope is waited with: what is known of the cloud is about objects that can have no copy (S1.7).
     """
     known = store.get_meta(f"negotiated:{policy.resource}") or {}
     resource, version, kind, namespaced = known.get("cloud") or ("", "", "", False)
@@ -78,6 +80,10 @@ def stored_negotiation(policy: KindPolicy, store: Store) -> tuple[KindPolicy | D
         policy = remembered
     elif given is not None and (not given.kind or given.namespaced is None):
         return Disagreement(UNKNOWN, f"the cloud has not shown yet how it serves {policy.in_cloud.resource}"), False
+    elif given is None and known.get("namespaced", policy.on_robot.namespaced) != policy.on_robot.namespaced:
+        return Disagreement(
+            UNKNOWN, f"the cloud has not shown yet that it serves it {policy.on_robot.scope}, too"
+        ), False
     if known.get("version") not in [v.name for v in policy.versions if v.served]:
         return guessed_version(policy), False
     negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from crsyncer.agent_ports import Store
 from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.kinds.endpoint import Endpoint
 from crsyncer.core.kinds.fingerprint import Fingerprint
@@ -35,7 +36,9 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
     texts = {text, *(cursor.fingerprint for cursor in loaded.cursors.values())}
     formers = {found for each in texts if (found := Fingerprint.parse(each)) is not None} - {wanted}
     hand_over(policy, loaded.finalizers, store)
-    if formers:
+    if place is not None and _is_of_another_scope(place_in_store(place), policy, formers):
+        loaded = _forget(policy.resource, Loaded(finalizers=loaded.finalizers), store)
+    elif formers:
         if not all(map(wanted.is_in_the_same_places, formers)):
             _forget_missing_kind(policy, context)
         leaves = any(map(wanted.leaves_copies_behind, formers)) or _has_left_behind(policy, loaded)
@@ -48,6 +51,23 @@ async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -
     if stored != now:
         store.put_meta(name, now)
     return loaded
+
+
+def _is_of_another_scope(former: Endpoint, policy: KindPolicy, formers: set[Fingerprint]) -> bool:
+    """Whether both sides have made the kind anew in another scope, where no object is one of before (S6.2)."""
+    place = policy.endpoint(policy.downstream)
+    is_same_on_both = not any(each.in_cloud for each in (policy.fingerprint, *formers))
+    return is_same_on_both and former.resource == place.resource and former.namespaced != place.namespaced
+
+
+def _forget(resource: str, kept: Loaded, store: Store, *, keep_outbox: bool = False) -> Loaded:
+    """Have the store forget a kind, but for its tombstones and finalizers in `kept`, which it returns."""
+    store.forget_kind(resource, keep_outbox=keep_outbox)
+    for key, tombstone in kept.tombstones.items():
+        store.put_tombstone(resource, key, tombstone)
+    for key, row in kept.finalizers.items():
+        store.put_finalizer(resource, key, row)
+    return kept
 
 
 def _forget_missing_kind(policy: KindPolicy, context: EngineContext) -> None:
@@ -124,12 +144,7 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
         pending = dict(_reselected(policy, loaded, pending, context))
     kept = Loaded(pending=pending, tombstones=tombstones, finalizers=loaded.finalizers)
     if not same_copies:
-        store.forget_kind(resource, keep_outbox=same_status)
-        for key, tombstone in tombstones.items():
-            store.put_tombstone(resource, key, tombstone)
-        for key, row in kept.finalizers.items():
-            store.put_finalizer(resource, key, row)
-        return kept
+        return _forget(resource, kept, store, keep_outbox=same_status)
     if same_places:
         records = _with_propagation(loaded, policy)
         kept.records.update(records if same_status else ((key, _without_status(each)) for key, each in records))

@@ -13,7 +13,19 @@ from crsyncer.ports import Reply
 from tests.model.simulation.answers import FORBIDDEN, NOT_SERVED
 from tests.model.simulation.life import ROBOT, AgentSettings
 from tests.model.simulation.plane import GROUP
-from tests.model.simulation.scene import SOURCES, confine, copy, define, original, restart, roles, row, scene, state
+from tests.model.simulation.scene import (
+    SOURCES,
+    confine,
+    copy,
+    define,
+    holds,
+    original,
+    restart,
+    roles,
+    row,
+    scene,
+    state,
+)
 from tests.model.simulation.weather import Rule
 from tests.model.simulation.world import World
 from tests.system.bed import crd
@@ -303,3 +315,42 @@ def test_S1_7_a_scope_that_differs_is_misconfigured_and_touches_nothing(cluster:
         assert (set(world.robot.objects()), set(world.robot.objects("tasks"))) == ({"local"}, {"t"})
         writes = [r for r in world.journal.asked(verb="write", kind="goals") if (r.status or 0) < 300]
         assert writes == []
+
+
+@pytest.mark.parametrize("how", ["watched", "agent down", "cloud cut"])
+def test_S1_7_a_crd_that_comes_back_to_the_robot_in_another_scope_makes_no_copy_in_it(how: str) -> None:
+    with World() as world:
+        world.begin("a")
+        if how == "cloud cut":
+            world.cut("cloud", seconds=60)
+        with world.down(how == "agent down", kill=True):
+            world.robot.drop_kind()
+            if how == "watched":
+                world.pass_time(5)
+            world.robot.apply(crd(GROUP, cluster=True))
+        world.pass_time(60)
+        assert state(world) == ("waiting" if how == "cloud cut" else "misconfigured")
+        world.mend("cloud")
+        world.pass_time(120)
+        assert (state(world), world.robot.objects(), holds(world)) == ("misconfigured", {}, [])
+        world.robot.drop_kind()
+        world.robot.apply(crd(GROUP))
+        world.pass_time(120)
+        assert (state(world), holds(world), copy(world)["spec"]) == ("syncing", [], {"x": 1})
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("stopped", [False, True], ids=["watched", "agent down"])
+def test_S6_2_what_is_stored_of_a_kind_in_another_scope_is_nothing_of_it(source: str, stopped: bool) -> None:
+    with World(kinds={"goals": {"source": source}}) as world:
+        up, down = roles(world, source)
+        world.begin("a", source=source)
+        with world.down(stopped, kill=True):
+            for plane in (world.robot, world.cloud):
+                plane.drop_kind()
+            world.cloud.apply(crd(GROUP, cluster=True))
+            world.robot.apply(crd(GROUP, cluster=True, source=source))
+        up.create("b", spec={"x": 2})
+        world.pass_time(300)
+        assert (state(world), holds(world)) == ("syncing", [])
+        assert {name: each["spec"] for name, each in down.objects().items()} == {"b": {"x": 2}}
