@@ -5,7 +5,7 @@ from crsyncer.core.kinds import read_kind, version_choice
 from crsyncer.core.pair import compose, decide, project, revert_limit
 from crsyncer.core.requests import answers, calls
 from crsyncer.engine.caching.informer import Informer
-from crsyncer.engine.kinds import negotiation
+from crsyncer.engine.kinds import negotiation, reselection
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.kind_entry import KindEntry
 from crsyncer.engine.kinds.kinds import Kinds
@@ -36,6 +36,12 @@ MUTANTS = (
     Mutant("nobody is told that a kind cannot be listed", Informer.phase_changed,
            "phase in (Phase.MISSING, Phase.FORBIDDEN)", "False",
            noticed_by="S1_6_a_kind_that_is_missing_or_forbidden_says_so_deletes_nothing_and_leaves_others_alone"),
+    Mutant("what is known of the cloud counts for any scope", negotiation.stored_negotiation,
+           "!= policy.on_robot.namespaced:", "is None:",
+           noticed_by="S1_7_a_crd_that_comes_back_to_the_robot_in_another_scope_makes_no_copy_in_it"),
+    Mutant("what is stored of a kind counts in any scope", reselection._is_of_another_scope,
+           "and former.namespaced != place.namespaced", "and former is None",
+           noticed_by="S6_2_what_is_stored_of_a_kind_in_another_scope_is_nothing_of_it"),
     Mutant("what another filter has shown counts under this one", reselect,
            "if formers:", "if False:",
            noticed_by="C1_7_nothing_is_deleted_before_both_sides_have_been_listed"),
