@@ -56,6 +56,21 @@ class RelatedFirst:
             return False
         return (entry.id, key) in self._released or (self._has_no_copy(key) and not self._is_unread(entry, key))
 
+    def is_final(self, entry: RelatedEntry, key: Key) -> bool:
+        """Whether a primary began to go after it had been read: no edit has it refer to anything else any more (C5.4).
+
+        Its copy does not follow such an edit either, and a related copy that was made for it could stay for good.
+        """
+        upstream = self._cache.views[self._policy.upstream].get(key)
+        if upstream is None or not upstream.terminating:
+            return False
+        table, source = self._wanted(entry.resource).table, (entry.id, key)
+        return (
+            source not in table.unknown
+            if source in table.rows
+            else bool(self._cache.record_of(key, upstream.uid).applied)
+        )
+
     def refers(self, entry: RelatedEntry, key: Key, references: References) -> bool:
         """A primary was read; whether it refers to these. It is released if its copy was gone before the first read."""
         source, wanted = (entry.id, key), self._wanted(entry.resource)

@@ -201,7 +201,7 @@ class RelatedObjects:
         unshown = self._unshown[kind.policy.resource]
         unshown.pop((entry.id, key), None)
         wanted, first = self._wanted(entry.resource), self._first[kind.policy.resource]
-        if first.is_over(entry, key):
+        if first.is_over(entry, key) or first.is_final(entry, key):
             return
         own, identity = key_of(raw), kind.policy.shape.identity
         names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))

@@ -194,3 +194,45 @@ def test_C1_3_C5_4_copies_stay_when_their_kind_is_related_instead_of_having_a_po
         world.settle()
         assert (down.objects("parts")["a"]["spec"], set(down.objects("parts"))) == ({"x": 2}, {"a"})
         assert set(up.objects("parts")) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("before", [[], ["m"]])
+@BOTH
+def test_C5_4_no_edit_has_a_primary_that_is_about_to_go_refer_to_more(
+    origin: str, before: list[str], restarted: bool
+) -> None:
+    with related(origin, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        edit_policy(world, related=[entry(origin, cleanup="keep")], deletion={"mode": "blocking"})
+        for name in ("m", "n"):
+            put_map(here, name, x="1")
+        world.add("g", spec={"maps": before})
+        world.robot.finalize("g", "example.com/wait")
+        world.cloud.delete("g")
+        world.settle()
+        here.set("g", spec={"maps": ["m", "n"]})
+        world.settle()
+        if restarted:
+            restart(world, kill=True)
+        assert set(data(there)) == set(before)
+        world.robot.finalize("g")
+        world.settle()
+        assert (world.cloud.objects(), world.robot.objects(), set(data(there))) == ({}, {}, set(before))
+
+
+@BOTH
+def test_C5_4_without_the_store_a_primary_that_is_about_to_go_still_needs_its_related_copies(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        edit_policy(world, related=[entry(origin)], deletion={"mode": "blocking"})
+        put_map(here, "m", x="1")
+        world.add("g", spec={"maps": ["m"]})
+        annotate_map(there, "m", {}, finalizers=["example.com/wait"])
+        world.cloud.delete("g")
+        world.settle()
+        restart(world, kill=True, lost=True)
+        assert (set(world.robot.objects()), set(data(there))) == ({"g"}, {"m"})
+        annotate_map(there, "m", {}, finalizers=[])
+        world.settle()
+        assert (world.cloud.objects(), world.robot.objects(), data(there)) == ({}, {}, {})
