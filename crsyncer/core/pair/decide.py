@@ -134,6 +134,8 @@ def decide(
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending, audit=audit)
     if isinstance(content, Update) and rejected == own.content:
         content = Wait(Until.RETRY)
+    elif _may_undo_status(content, upstream, own, copy, record):
+        content = _wait_for_list(upstream)
     elif isinstance(content, Seed) and (content.follows or lacks_status):
         content = None if lacks_status else Wait(Until.RETRY) if rejected and rejected == own.status else content
     elif isinstance(content, Update) and is_ahead(own, copy, record):
@@ -201,6 +203,20 @@ def _content(
         follows = policy.copies_status and _is_to_follow(upstream, downstream, known, audit=audit)
         return Seed(*put, follows=True) if follows else None
     return Seed(*put) if _lacks_status(upstream, downstream, policy, known, pending=pending) else None
+
+
+def _may_undo_status(
+    content: ContentAction | None, upstream: Observation, own: View, copy: View, record: Record
+) -> bool:
+    """Whether a status that follows an original's (C5.5) may be older than the one that the copy has.
+
+    A crash can lose that a newer one was written already (S6.1): a list of upstream shows it.
+    """
+    if not isinstance(content, Seed) or not content.follows or upstream.freshness is Freshness.CONFIRMED:
+        return False
+    known = _known(record, own.uid)
+    is_new = known.seed and not copy.status
+    return copy.status != known.acknowledged and not is_new
 
 
 def _is_to_follow(upstream: View, downstream: View, known: Record, *, audit: bool) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from crsyncer.console.confinement.manifests import Profile, rules
 from crsyncer.core.accounts.access import needs, told
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Json, Key, Observation, Record, Side, Stamp, View
+from crsyncer.core.model import Freshness, Json, Key, Observation, Record, Side, Stamp, View
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.actions import Agreed, Seed, Until, Update, Wait, Why
 from crsyncer.core.pair.decide import decide
@@ -67,6 +67,23 @@ def test_C5_5_the_status_is_written_when_it_has_changed_and_at_the_audit(what, u
     ):
         plan = decide(*found, kind, replace(KNOWN, **known), audit=audit)
         assert plan.content == (WRITE if seeds else None), what
+
+
+@pytest.mark.parametrize(
+    ("what", "copy", "known", "writes"),
+    [
+        ("the copy has what was written last", {}, {}, True),
+        ("the copy is new", EMPTY, {"seed": True, "acknowledged": "", "upstream_status": ""}, True),
+        ("the copy has another", {"status": "newer"}, {}, False),
+        ("the copy has one, and it was not noted that it got it", {}, {"seed": True, "acknowledged": ""}, False),
+        ("the copy's was removed", EMPTY, {}, False),
+    ],
+)
+def test_C5_5_S4_1_on_old_knowledge_no_status_is_written_that_may_be_older_than_the_copys(what, copy, known, writes):
+    record, down = replace(KNOWN, **known), Observation(replace(COPY, **copy))
+    for freshness, other in ((Freshness.STORED, None), (Freshness.RESUMED, Wait(Until.UPSTREAM_LISTED))):
+        assert decide(Observation(UP, freshness), down, parts(), record).content == (WRITE if writes else other), what
+    assert decide(Observation(UP), down, parts(), record).content == WRITE
 
 
 def test_C5_5_content_and_marks_go_first_and_nothing_is_written_to_what_is_not_ours():

@@ -238,6 +238,41 @@ def test_C5_5_without_the_cloud_a_copy_that_is_made_again_gets_the_last_known_st
         assert part(there) == {"n": 1}
 
 
+def test_C5_5_S4_1_after_a_power_cut_that_took_what_was_written_no_older_status_follows() -> None:
+    with parts() as world:
+        here, there = with_part(world, "cloud", {"n": 1})
+        world.cut("robot")
+        here.set_status("a", {"n": 2}, kind="parts")
+        world.pass_time(10)
+        durable = world.disk.copied()
+        world.heal("robot")
+        here.set_status("a", {"n": 3}, kind="parts")
+        world.settle()
+        made = len(world.writes)
+        world.crash()
+        world.disk = durable
+        world.robot.compact()
+        world.cut("cloud")
+        world.start()
+        world.pass_time(60)
+        world.heal("cloud")
+        assert [write.status for write in statuses(world, made)] in ([], [409])
+        here.set_status("a", {"n": 4}, kind="parts")
+        world.settle()
+        assert part(there) == {"n": 4}
+
+
+def test_C5_5_S7_1_without_the_cloud_a_copy_gets_the_status_that_came_before_it_went() -> None:
+    with parts() as world:
+        here, there = with_part(world, "cloud", {"n": 1})
+        world.cut("robot")
+        here.set_status("a", {"n": 2}, kind="parts")
+        world.pass_time(10)
+        world.cut("cloud")
+        world.heal("robot", seconds=120)
+        assert part(there) == {"n": 2}
+
+
 def test_C5_5_explain_and_diff_show_whether_the_status_was_copied() -> None:
     with parts() as world:
         here, _ = with_part(world, "cloud")
