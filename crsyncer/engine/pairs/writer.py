@@ -225,12 +225,15 @@ class Writer:
         foreign = self._policy.related and marks is not None and marks.are_foreign_to(found)
         has_left = self._cache.has_left(key, found["metadata"]["uid"])  # somebody has removed all marks (C2.4)
         is_ours = has_left or self._cache.key_of(self._policy.downstream, found) == key
+        is_local = stamp is None and not bears_mark(found) and not has_left
         if foreign or not is_ours or (self._policy.related and self._is_not_adopted(write, found)):
             raise taken
         if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, Side.ROBOT):
+            if is_local and not self._policy.selects(labels(found)):
+                raise taken  # copies of related objects are found by their marks, and this has none
             self._shows(key, found)
             raise Conflict("an object of this name exists already")
-        if stamp is None and not bears_mark(found) and not has_left:
+        if is_local:
             raise taken
         if write.upstream is None or (stamp is not None and stamp.upstream_uid != write.upstream.uid):
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
-from tests.model.scenes.config_maps import annotate_map, data, delete_map, maps, put_map
+from tests.model.scenes.config_maps import annotate_map, data, delete_map, maps, put_map, strip_map
 from tests.model.scenes.policies import apply_policy, edit_policy, put_policy, serve_policies
 from tests.model.scenes.related import BOTH, EDGE, MAPS, ends, entry, refer, related
+from tests.model.simulation.life import ROBOT
 from tests.model.simulation.plane import GROUP
-from tests.model.simulation.scene import restart, scene
+from tests.model.simulation.scene import holds, restart, scene
 from tests.system.bed import crd
 
 
@@ -182,6 +184,20 @@ def test_C5_3_a_taken_name_on_the_robot_is_adopted_unless_it_is_somebody_elses()
         found = {name: each["x"] for name, each in data(world.robot).items()}
         assert found == {"free": "cloud", "owned": "robot", "foreign": "robot"}
         assert [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]] == [("NameTaken", 2)]
+
+
+def test_C5_3_C2_5_of_a_filtered_kind_only_what_is_labelled_for_the_robot_is_adopted() -> None:
+    mine = {ROBOT_LABEL: ROBOT}
+    with related(filterByRobotName=True) as world:
+        for name, labels in (("mine", mine), ("local", {}), ("theirs", {ROBOT_LABEL: "robot-2"})):
+            put_map(world.cloud, name, labels=mine, x="cloud")
+            put_map(world.robot, name, labels=labels, x="robot")
+        world.add("g", spec={"maps": ["mine", "local", "theirs"]})
+        assert data(world.robot) == {"mine": {"x": "cloud"}, "local": {"x": "robot"}, "theirs": {"x": "robot"}}
+        assert holds(world) == [("NameTaken", 2)]
+        strip_map(world.robot, "mine")
+        world.settle()
+        assert maps(world.robot)["mine"]["metadata"]["labels"].items() >= mine.items()
 
 
 def test_C5_3_a_list_that_shows_other_objects_is_no_sign_of_a_restore() -> None:

@@ -101,7 +101,7 @@ MUTANTS = (
            "self._cache.key_of(self._policy.downstream, found) == key", "True",
            noticed_by="C2_5_of_two_originals_with_one_name_the_later_waits"),
     Mutant("a copy without its label is ours by its uid alone", Writer._exists,
-           "if stamp is None and not bears_mark(found) and not has_left:", "if stamp is None:",
+           "is_local = stamp is None and not bears_mark(found) and not has_left", "is_local = stamp is None",
            noticed_by="C2_5_a_copy_that_lost_its_label_and_its_uid_is_ours_by_its_marks"),
     Mutant("copies of another cluster are ours", naming.original_of,
            "if identity and annotations[UPSTREAM_CLUSTER] != identity:", "if False:",

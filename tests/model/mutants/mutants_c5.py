@@ -19,6 +19,15 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("of a filtered kind of related objects any local one is adopted", Writer._exists,
+           "if is_local and not self._policy.selects(labels(found)):", "if False:",
+           noticed_by="C5_3_C2_5_of_a_filtered_kind_only_what_is_labelled_for_the_robot_is_adopted"),
+    Mutant("what is about to go may come to need more", RelatedFirst.is_final,
+           "if upstream is None or not upstream.terminating:", "if True:",
+           noticed_by="C5_4_no_edit_has_a_primary_that_is_about_to_go_refer_to_more"),
+    Mutant("a status on old knowledge is written over whatever the copy has", decide._may_undo_status,
+           "return copy.status != known.acknowledged and not is_new", "return False",
+           noticed_by="C5_5_S4_1_after_a_power_cut_that_took_what_was_written_no_older_status_follows"),
     Mutant("whatever has the name of a primary's copy is that copy", Cache.has_no_copy,
            "has_no_copy(self.observe(self.policy.downstream, key), self.policy)",
            "self.observe(self.policy.downstream, key).found is Gap.ABSENT",
