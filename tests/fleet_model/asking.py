@@ -1,6 +1,7 @@
 """What the commands say of a simulated fleet: they read its API server as those of a platform engineer do."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from crsyncer.adapters.config import FleetSettings
@@ -73,4 +74,4 @@ class Asked:
         return found, turns
 
     async def _send(self, call: Call) -> Reply:
-        return self._world.server.answer(call)
+        return replace(self._world.server.answer(call), date=self._world.clock.unix())

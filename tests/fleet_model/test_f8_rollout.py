@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.fleet_model.asking import Asked
 from tests.fleet_model.fleet_agents import OFFLINE_SECONDS
 from tests.fleet_model.rolling import entries, rolling
 from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND
@@ -210,3 +211,12 @@ def test_F8_without_a_rollout_all_are_written_at_once_and_reports_only_change_st
         assert not states & {"Failed", "Deferred", "Waiting"}
         expected = "Ready" if ready_when == "true" else "InFlight"
         assert {fleet.states()[f"o{number}"] for number in range(1, 5)} == {expected}
+
+
+def test_F8_4_the_plan_says_that_a_robot_that_is_offline_is_written_when_it_is_back():
+    with rolling(2, offline=1) as fleet:
+        fleet.change(2)
+        fleet.settle()
+        assert Asked(fleet.world).whens() == {"update robot-f1/dock": "deferred"}
+        (replica,) = Asked(fleet.world).explain("p", "f1")["replicas"]
+        assert replica["verdict"] == "deferred"

@@ -9,6 +9,17 @@ from tests.system.fleet_objects import made
 from tests.system.kinds import account
 
 
+async def test_doctor_of_an_account_without_rights_names_each_of_them(fleet: FleetBed) -> None:
+    token = await account(fleet.api, f"none-{fleet.group}", [])
+    own = fleet.cloud.kubeconfig(fleet.directory / "none.yaml", token=token)
+    found = await fleet.checked(login=own, code=12)
+    lacking = {resource: each["message"] for (name, resource), each in found.items() if name == "permissions"}
+    assert lacking["customresourcedefinitions.apiextensions.k8s.io"] == "may not get, list, watch"
+    assert lacking["robotplacements.fleet.crsyncer.cloudrobotics.com"] == "may not get, list, watch, patch"
+    assert lacking["leases.coordination.k8s.io/default"] == "may not get, update, create"
+    assert all(message.startswith("may not ") for message in lacking.values())
+
+
 async def test_doctor_names_what_is_missing_and_each_right(fleet: FleetBed) -> None:
     await fleet.robots("r1")
     await fleet.api.create(fleet.goal(x=1))

@@ -9,6 +9,7 @@ from crsyncer.console.set_up.doctor_report import Check, Mark
 from crsyncer.core.content.annotations import ROOT, SHARED
 from crsyncer.core.model import Json, Side
 from crsyncer.core.reports.text import count, duration, some
+from crsyncer.errors import SyncError
 from crsyncer.fleet.domain.names import SOURCE, is_robot_name
 from crsyncer.fleet.domain.renderings import uses_properties
 from crsyncer.fleet.domain.resolution import unresolved
@@ -36,11 +37,13 @@ def judge_leader(leader: Leader, now: float, namespace: str) -> Check:
     return _check("controller", Mark.WARN, message, START_HINT, health="healthy")
 
 
-def judge_crd(shipped: Json, stored: Json | None) -> Check:
-    """Whether a CRD of ours is installed as this version has it."""
+def judge_crd(shipped: Json, stored: Json | SyncError | None) -> Check:
+    """Whether a CRD of ours is installed as this version has it; an error: it cannot be read."""
     name = shipped["metadata"]["name"]
     check = partial(_check, "crd", resource=name)
     hint = "crsyncer fleet crds | kubectl apply --server-side -f -"
+    if isinstance(stored, SyncError):
+        return check(Mark.UNKNOWN, f"cannot be read: {stored}", stored.hint)
     if stored is None:
         return check(Mark.FAIL, "is not installed", hint)
     conditions = {each.get("type"): each.get("status") for each in (stored.get("status") or {}).get("conditions") or ()}

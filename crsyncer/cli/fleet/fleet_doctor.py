@@ -95,7 +95,13 @@ async def _crds(send: "Send") -> list["Check"]:
     from crsyncer.cli.fleet.fleet_crds import KINDS
     from crsyncer.cli.fleet.placed_kinds import read_crd
 
-    return [judge_crd(crd, await read_crd(send, crd["metadata"]["name"])) for crd in map(_shipped, KINDS)]
+    async def read(name: str) -> Json | SyncError | None:
+        try:
+            return await read_crd(send, name)
+        except SyncError as error:
+            return error
+
+    return [judge_crd(crd, await read(crd["metadata"]["name"])) for crd in map(_shipped, KINDS)]
 
 
 def _shipped(name: str) -> Json:
