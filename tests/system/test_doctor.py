@@ -76,28 +76,53 @@ async def test_a_dead_cloud_is_offline_and_does_not_hide_the_robots_results(make
     await eventually(both_away, seconds=90, what="neither server is found")
 
 
-async def test_a_robot_without_its_crds_leaves_the_cloud_asked_as_far_as_it_can_be(make_bed: MakeBed):
+async def test_one_trouble_after_the_other_is_named_with_what_it_needs(make_bed: MakeBed):
+    """Each is ended before the next, so that all are of one bed."""
     bed = await make_bed(start=False)
-    bed.robot.link.inject("/customresourcedefinitions", status=500)
+    path = bed.directory / "cloud.yaml"
+    good = path.read_text()
+
+    # A robot whose CRDs cannot be read: the cloud is asked as far as it can be.
+    broken = bed.robot.link.inject("/customresourcedefinitions", status=500)
     _, content = await diagnosed(bed, [("cloud", "kind", "unknown"), ("robot", "annotations", "fail")])
     assert checks(content, "server", "cloud")[0]["state"] == "ok"
+    broken.remove()
 
+    # A side that asks for a moment gets it.
+    busy = {"message": "storage is (re)initializing"}
+    bed.cloud.link.inject("/goals", status=429, body=busy, headers={"Retry-After": "1"}, times=2)
+    await diagnosed(bed, [])
 
-async def test_a_refused_credential_needs_a_human(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    bed.cloud.link.kubeconfig(bed.directory / "cloud.yaml", token="s3cret-and-wrong")
+    # A gateway that refuses reviews is unknown and not wrong; and it tells no time.
+    refusals = [
+        bed.cloud.link.inject("/selfsubjectaccessreviews", status=403, body={"message": "no"}),
+        bed.cloud.link.inject("/version", status=404),
+    ]
+    assert (await diagnosed(bed, [("cloud", "clock", "unknown"), ("cloud", "permissions", "unknown")]))[0] == 13
+    for refusal in refusals:
+        refusal.remove()
+
+    # A credential that is refused.
+    bed.cloud.link.kubeconfig(path, token="s3cret-and-wrong")
     code, content = await diagnosed(bed, [("cloud", "server", "fail")])
     assert "401" in checks(content, "server", "cloud")[0]["message"]
     assert (code, content["health"]) == (12, "attention")
     assert "s3cret" not in json.dumps(content)
 
+    # An account that may not do all.
+    reads = {"apiGroups": [bed.group], "resources": ["goals"], "verbs": ["list", "watch"]}
+    token = await account(bed.cloud.api, bed.group, [reads])
+    bed.cloud.link.kubeconfig(path, token=token)
+    lives_an_hour = ("cloud", "token", "warn")
+    code, content = await diagnosed(bed, [lives_an_hour, ("cloud", "permissions", "fail")])
+    assert "may not patch or update goals/status" in checks(content, "permissions", "cloud")[0]["message"]
+    assert (code, content["health"]) == (12, "attention")
 
-async def test_a_server_that_cannot_be_trusted_needs_a_human_and_gets_no_credential(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    path = bed.directory / "cloud.yaml"
-    config = yaml.safe_load(path.read_text())
+    # A server that cannot be trusted gets no credential.
+    config = yaml.safe_load(good)
     config["clusters"][0]["cluster"]["certificate-authority"] = str(bed.robot.plane.ca_file)
     path.write_text(yaml.safe_dump(config))
+    bed.cloud.link.clear()
     code, content = await diagnosed(bed, [("cloud", "server-certificate", "fail"), ("cloud", "server", "fail")])
     [certificate] = checks(content, "server-certificate", "cloud")
     assert "not signed by a CA that the kubeconfig trusts" in certificate["message"]
@@ -105,23 +130,28 @@ async def test_a_server_that_cannot_be_trusted_needs_a_human_and_gets_no_credent
     assert (code, content["health"]) == (12, "attention")
     assert bed.cloud.link.requests == []
 
+    # A plug-in that cannot be started.
+    config = yaml.safe_load(good)
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/helper", "interactiveMode": "Never"}
+    config["users"][0]["user"] = {"exec": plugin}
+    path.write_text(yaml.safe_dump(config))
 
-async def test_a_side_that_asks_for_a_moment_gets_it(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    busy = {"message": "storage is (re)initializing"}
-    bed.cloud.link.inject("/goals", status=429, body=busy, headers={"Retry-After": "1"}, times=2)
-    await diagnosed(bed, [])
+    async def said() -> bool:  # on a busy machine the first question may take longer than the doctor waits for it
+        code, content = await diagnosed(bed, [("cloud", "login", "fail")])
+        assert code == 12
+        return "/no/such/helper" in checks(content, "login", "cloud")[0]["message"]
 
+    await eventually(said, seconds=90, what="the plug-in's own failure")
 
-async def test_what_an_account_may_not_do_is_named(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    reads = {"apiGroups": [bed.group], "resources": ["goals"], "verbs": ["list", "watch"]}
-    token = await account(bed.cloud.api, bed.group, [reads])
-    bed.cloud.link.kubeconfig(bed.directory / "cloud.yaml", token=token)
-    lives_an_hour = ("cloud", "token", "warn")
-    code, content = await diagnosed(bed, [lives_an_hour, ("cloud", "permissions", "fail")])
-    assert "may not patch or update goals/status" in checks(content, "permissions", "cloud")[0]["message"]
-    assert (code, content["health"]) == (12, "attention")
+    # The settings are told with where they come from.
+    path.write_text(good)
+    settings = bed.directory / "config.yaml"
+    settings.write_text("log:\n  level: debug\n")
+    _, content = await doctor(bed, "--config", str(settings))
+    [check] = checks(content, "config")
+    assert f"{settings} is valid" in check["message"]
+    assert f"log.level from {settings}:2" in check["message"]
+    assert "robotName from --robot-name" in check["message"]
 
 
 async def test_an_admission_policy_that_is_not_in_force_is_told_to_who_may_read_it(make_bed: MakeBed):
@@ -149,13 +179,6 @@ async def test_an_admission_policy_that_is_not_in_force_is_told_to_who_may_read_
         await bed.cloud.api.request("DELETE", f"{collection.path}/{name}")
 
 
-async def test_a_gateway_that_refuses_reviews_is_unknown_and_not_wrong(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    bed.cloud.link.inject("/selfsubjectaccessreviews", status=403, body={"message": "no"})
-    bed.cloud.link.inject("/version", status=404)  # and tells no time
-    assert (await diagnosed(bed, [("cloud", "clock", "unknown"), ("cloud", "permissions", "unknown")]))[0] == 13
-
-
 async def test_crds_that_differ_or_are_missing_and_annotations_that_are_wrong_are_found(make_bed: MakeBed):
     bed = await make_bed(start=False, cloud_crd=False)
     await another(bed, filtered="perhaps")
@@ -177,22 +200,6 @@ async def test_crds_that_differ_or_are_missing_and_annotations_that_are_wrong_ar
     assert "filter-by-robot-name" in found["robot", "annotations", "tasks"]["message"]
     assert SYNCER + "status-subtre" in found["robot", "annotations", "visits"]["message"]
     assert (code, content["health"]) == (12, "attention")
-
-
-async def test_plug_ins_are_asked_and_their_failure_is_told(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    path = bed.directory / "cloud.yaml"
-    config = yaml.safe_load(path.read_text())
-    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/helper", "interactiveMode": "Never"}
-    config["users"][0]["user"] = {"exec": plugin}
-    path.write_text(yaml.safe_dump(config))
-
-    async def said() -> bool:  # on a busy machine the first question may take longer than the doctor waits for it
-        code, content = await diagnosed(bed, [("cloud", "login", "fail")])
-        assert code == 12
-        return "/no/such/helper" in checks(content, "login", "cloud")[0]["message"]
-
-    await eventually(said, seconds=90, what="the plug-in's own failure")
 
 
 async def test_a_store_that_is_broken_or_open_to_others_is_told(bed: Bed):
@@ -222,14 +229,3 @@ async def test_an_agent_that_hangs_is_told_and_the_rest_is_checked_all_the_same(
     [agent] = checks(content, "agent")
     assert (agent["state"], "did not answer" in agent["message"]) == ("fail", True)
     assert content["agent"]["state"] == "running"
-
-
-async def test_the_settings_are_told_with_where_they_come_from(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    config = bed.directory / "config.yaml"
-    config.write_text("log:\n  level: debug\n")
-    _, content = await doctor(bed, "--config", str(config))
-    [check] = checks(content, "config")
-    assert f"{config} is valid" in check["message"]
-    assert f"log.level from {config}:2" in check["message"]
-    assert "robotName from --robot-name" in check["message"]

@@ -2,13 +2,6 @@
 
 import signal
 
-import pytest
-import yaml
-
-from crsyncer.cli.crds import SYNC_POLICY
-from tests.api import ApiError
-from tests.core.sync_policies import placeable
-from tests.system.bed import crd, eventually
 from tests.system.fleet_bed import HOME, OURS, FleetBed, marks
 
 
@@ -73,59 +66,3 @@ async def test_F1_2_a_standby_leads_when_the_leader_gives_the_lease_back_or_stan
     assert await second.stop() == 0
     await fleet.api.patch(source, {"spec": {"speed": 3}})
     await fleet.until_specs(r1={"speed": 3})
-
-
-async def test_F2_3_config_maps_are_placed_by_a_sync_policy(fleet: FleetBed):
-    await fleet.robots("r1")
-    policies = yaml.safe_load(SYNC_POLICY.read_text())
-    await fleet.api.apply_crd(policies)
-    try:
-        await fleet.place(resources=[{"group": "", "resource": "configmaps", "names": ["nav"]}])
-        nav = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "nav", "namespace": HOME},
-            "data": {"a": "b"},
-        }
-        await fleet.api.create(nav)
-        fleet.start()
-        await fleet.until_status(lambda status: condition(status, "Resolved")["reason"] == "NotPlaceable")
-        await fleet.api.create(placeable("configmaps"))
-
-        async def placed() -> bool:
-            found = await fleet.api.find({**nav, "metadata": {"name": "nav", "namespace": "robot-r1"}})
-            return found is not None and found["data"] == {"a": "b"}
-
-        await eventually(placed, what="the ConfigMap in robot-r1")
-        placement = await fleet.placement()
-        await fleet.api.delete(placement)
-        await fleet.api.until_gone(placement)
-        await fleet.api.delete(nav)
-    finally:
-        await fleet.api.remove_crds(policies)
-
-
-async def test_a_replica_that_the_server_refuses_blocks_its_robot_alone(fleet: FleetBed):
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "properties": {"speed": {"type": "integer", "maximum": 5}}}},
-    }
-    await fleet.api.apply_crd(crd(fleet.group, filtered="true", schema=schema))
-
-    async def refused() -> bool:  # a server validates by the old schema for a while
-        path = fleet.api.path(fleet.goal(), name=False)
-        answer = await fleet.api.request("POST", path, params={"dryRun": "All"}, json=fleet.goal(speed=9))
-        return answer[0] == 422
-
-    await eventually(refused, what="the schema is in force")
-    await fleet.robots("r1")
-    await fleet.robots("r2", kind="fast")
-    await fleet.api.create(fleet.goal(speed=1))
-    steps = [{"path": "/spec/speed", "set": {"value": 9}}]
-    await fleet.place(overrides=[{"robotSelector": {"matchLabels": {"kind": "fast"}}, "steps": steps}])
-    fleet.start()
-    status = await fleet.until_status(lambda status: status["counts"]["blocked"] == 1)
-    assert [(each["robot"], each["reason"]) for each in status["errors"]] == [("r2", "Refused")]
-    await fleet.until_specs(r1={"speed": 1})
-    with pytest.raises(ApiError):
-        await fleet.api.create(fleet.goal("other", speed=9))

@@ -24,7 +24,7 @@ async def works(bed: Bed) -> None:
     await bed.robot.gone("a")
 
 
-@pytest.mark.parametrize("verb", ["patch", "update"])
+@pytest.mark.parametrize("verb", [pytest.param("patch", marks=pytest.mark.nightly("a variation")), "update"])
 async def test_S2_1_list_watch_and_either_write_of_status_are_all_rights_that_the_cloud_must_grant(
     make_bed: MakeBed, cloud_api: Api, group: str, verb: str
 ):

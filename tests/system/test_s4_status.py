@@ -3,8 +3,6 @@
 from typing import Any
 
 from tests.system.bed import Bed, eventually
-from tests.system.conftest import MakeBed
-from tests.system.kinds import one_sided
 
 
 async def copied(bed: Bed, **fields: Any) -> None:
@@ -31,21 +29,3 @@ async def test_S4_1_a_status_cannot_land_on_a_re_created_object(bed: Bed) -> Non
     await bed.robot.set_status("a", {"phase": "NEW"})
     await bed.cloud.shows("a", status={"phase": "NEW"})
     assert [s for s in await history.complete() if s not in (None, {"phase": "NEW"})] == []
-
-
-async def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered(make_bed: MakeBed) -> None:
-    fields = {"n": {"type": "integer"}, "level": {"type": "string", "default": "low"}}
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            "status": {"type": "object", "properties": fields},
-        },
-    }
-    bed = await make_bed(**one_sided("cloud", schema))
-    await copied(bed)
-    for number in (1, 2):
-        await bed.robot.set_status("a", {"n": number, "unknown": {"pruned": True}})
-        await bed.cloud.shows("a", status={"n": number, "level": "low"})
-        await bed.settled()
-    await bed.agent.until(lambda status: status["outbox"]["depth"] == 0 and status["health"] == "healthy")

@@ -2,26 +2,11 @@
 
 import pytest
 
-from tests.system.bed import Bed, crd
+from tests.system.bed import crd
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.kinds import account, account_name, rules
 from tests.system.vanished import all_held, back, delete_crd, out_of_sight
-
-
-@pytest.mark.fault_16
-async def test_S5_5a_a_kind_deleted_in_the_cloud_is_held_and_goes_on_by_itself_when_it_is_back(bed: Bed):
-    names = await copied(bed, 3)
-    before = {name: (await bed.robot.get(name))["metadata"]["uid"] for name in names}
-    await delete_crd(bed)
-    await all_held(bed, 3)
-    assert await bed.robot.names() == set(names)
-    # New objects of the old names are others: the copies are replaced.
-    await back(bed, names)
-    for name in names:
-        assert (await bed.robot.get(name))["metadata"]["uid"] != before[name]
-    await bed.cloud.delete(names[0])
-    await bed.robot.gone(names[0])
 
 
 @pytest.mark.fault_16
