@@ -8,7 +8,7 @@ import yaml
 from crsyncer.cli.api import _list
 from crsyncer.core.apis.revise import revise
 from tests.core.apis.crds import crd, version
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import in_process as crsyncer
 
 TEXT = {"type": "string"}
 OLD = crd(version("v1", x=TEXT, y=TEXT), version("v1beta1", storage=False), stored=("v1beta1", "v1"))

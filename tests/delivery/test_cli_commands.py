@@ -17,7 +17,7 @@ from crsyncer.cli.shared import send_command
 from crsyncer.console.screens.screen import table
 from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.errors import SyncError, Unsure
-from tests.delivery.command_line import crsyncer as run
+from tests.delivery.command_line import in_process as run
 
 SOURCES = sorted(Path(crsyncer.__file__).parent.rglob("*.py"))
 ORDERS = [

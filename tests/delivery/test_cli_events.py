@@ -21,7 +21,7 @@ from crsyncer.core.reports.facts import UNLISTED, Action, Fact
 from crsyncer.engine.reporting.recorder import Recorder
 from tests.console.report_kit import GOALS, document, facts
 from tests.delivery.command_line import CLI, environment
-from tests.delivery.command_line import crsyncer as run
+from tests.delivery.command_line import in_process as run
 
 TASKS = "tasks.lab.example.com"
 NOON = 1795608000.0

@@ -10,7 +10,7 @@ import crsyncer
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli.output import confirmed
 from tests.delivery.command_line import CLI, environment
-from tests.delivery.command_line import crsyncer as run
+from tests.delivery.command_line import in_process as run
 
 LISTS = [["status"], ["events"], ["pending", "list"], ["holds", "list"], ["version"]]
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.core.sync_policies import MINIMAL
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import in_process as crsyncer
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "cloud/example-crd.yaml"

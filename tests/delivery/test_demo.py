@@ -18,6 +18,7 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox.front_door import find_haproxy
 from crsyncer.sandbox.stories.story import WIDTH, Seen, Story, tell
 from crsyncer.sandbox.stories.story_kinds import OWN, load, sample
+from tests.delivery.command_line import in_process
 from tests.door.programs import haproxy
 
 DEMO = [sys.executable, "-m", "crsyncer.cli.main", "demo"]
@@ -55,6 +56,7 @@ def test_the_story_holds():
     assert 'cloud     orders/order-1 status {"percent": 100, "phase": "DELIVERED"}' in done.stdout
 
 
+@pytest.mark.nightly("the same story; tests/system/test_real_crds.py syncs these kinds")
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real CRDs are not beside this checkout")
 def test_the_story_holds_with_the_real_crds():
     done = run("--crds", SHARED)
@@ -108,13 +110,13 @@ def test_without_haproxy_the_demo_of_shards_names_the_package(monkeypatch, tmp_p
 @pytest.mark.parametrize("alone", ["--fleet", "--shards"])
 @pytest.mark.parametrize("others", [["--keep"], ["--crds", "."], ["--policy"], ["--state-dir", "."]])
 def test_the_story_of_a_fleet_or_of_shards_is_told_alone(alone, others):
-    done = run(alone, *others)
+    done = in_process("demo", alone, *others)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{alone}: not together with {others[0]}; allowed: {alone} alone" in done.stderr
 
 
 def test_one_story_is_told_at_a_time():
-    done = run("--fleet", "--shards")
+    done = in_process("demo", "--fleet", "--shards")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--fleet: not together with --shards; allowed: --fleet alone" in done.stderr
 
@@ -232,13 +234,13 @@ def test_crds_that_no_story_can_be_told_with_are_refused_before_anything_starts(
     (tmp_path / "crds.yaml").write_text(text)
     with pytest.raises(SyncError, match=said):
         load(tmp_path, "robot-1")
-    done = run("--crds", tmp_path)
+    done = in_process("demo", "--crds", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert said in done.stderr
 
 
 def test_a_folder_that_is_not_there_is_a_wrong_word():
-    done = run("--crds", "/nowhere")
+    done = in_process("demo", "--crds", "/nowhere")
     assert done.returncode == 2
     assert "/nowhere" in done.stderr
 

@@ -10,7 +10,7 @@ from crsyncer.adapters.kubeconfig import SERVICE_ACCOUNT
 from crsyncer.cli.door.door_drain import door_drain
 from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import in_process as crsyncer
 from tests.delivery.kubectl import admitted
 
 ROOT = Path(__file__).parents[2]

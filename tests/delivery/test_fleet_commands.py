@@ -7,7 +7,7 @@ import yaml
 
 from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
 from crsyncer.core.content.annotations import FILTER, SPEC_SOURCE
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import in_process as crsyncer
 
 GROUP = "fleet.crsyncer.cloudrobotics.com"
 

@@ -9,7 +9,7 @@ from crsyncer.adapters.config import FLEET_RUN_OPTIONS
 from crsyncer.core.model import Json
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.core.sync_policies import placeable
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import in_process as crsyncer
 from tests.delivery.kubectl import admitted
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,8 @@ from crsyncer.cli.fleet.fleet_release import _preview as preview
 from crsyncer.cli.fleet.fleet_screen import exit_code, render
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.shown.release_document import HeldHere
-from tests.delivery.command_line import crsyncer, write_kubeconfig
+from tests.delivery.command_line import in_process as crsyncer
+from tests.delivery.command_line import write_kubeconfig
 
 READING = [("status",), ("plan",), ("explain", "nav", "--robot", "r1"), ("release", "--all"), ("doctor",)]
 

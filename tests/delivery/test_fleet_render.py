@@ -13,7 +13,7 @@ from crsyncer.core.model import Json
 from crsyncer.fleet.domain.rollout.robot_states import Gate
 from crsyncer.fleet.domain.values import Reason, RobotState
 from tests.core.sync_policies import placeable
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import in_process as crsyncer
 from tests.system.fleet_objects import made
 
 ROBOT: Json = {

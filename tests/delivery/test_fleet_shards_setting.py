@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import in_process as crsyncer
 
 KUBECONFIG = """
 apiVersion: v1

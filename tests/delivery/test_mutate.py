@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.core.sync_policies import MINIMAL, WRONG, edited
-from tests.delivery.command_line import crsyncer
+from tests.delivery.command_line import crsyncer, in_process
 
 URL = {"path": "/spec/url", "regex": {"pattern": "^http:(.*)", "replacement": "https:$1"}}
 ROBOT = {"path": "/spec/robot", "template": "{robot}-{cluster}"}
@@ -35,10 +35,10 @@ def tried(tmp_path):
         policy = edited(MINIMAL, "spec", "mutations", value={"down": [*down], "up": [*up]})
         (tmp_path / "policy.json").write_text(json.dumps(policy))
         (tmp_path / "order.yaml").write_text(raw)
-        return crsyncer("mutate", "--policy", "policy.json", "order.yaml", *arguments, cwd=tmp_path, **variables)
+        called = crsyncer if variables.get("PYTHONPATH") else in_process
+        return called("mutate", "--policy", "policy.json", "order.yaml", *arguments, cwd=tmp_path, **variables)
 
-    variables = {"PYTHONPATH": os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))}
-    return lambda *arguments, **more: run(*arguments, **{**variables, **more})
+    return run
 
 
 def test_the_change_is_shown_as_a_unified_diff(tried):
@@ -132,7 +132,7 @@ def test_a_step_that_fails_is_one_line_and_exit_code_1(tried):
 def test_a_wrong_policy_is_one_line_and_exit_code_2(tmp_path, wrong):
     (tmp_path / "policy.json").write_text(json.dumps(wrong.policy))
     (tmp_path / "order.yaml").write_text(ORDER)
-    done = crsyncer("mutate", "--policy", tmp_path / "policy.json", tmp_path / "order.yaml")
+    done = in_process("mutate", "--policy", tmp_path / "policy.json", tmp_path / "order.yaml")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"crsyncer: {tmp_path}/policy.json: ")
     assert wrong.said in done.stderr
