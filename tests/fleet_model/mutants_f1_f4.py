@@ -1,10 +1,10 @@
 """Deliberate defects of the controller: its start, selection, replicas and rendering (F1 to F4)."""
 
-from crsyncer.core.watching.forbidden import ForbiddenWrites
 from crsyncer.fleet.controllers.leader import Leader
 from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
 from crsyncer.fleet.domain import lease, read_objects, rendering, replica_plan, resolution, selection
 from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.rollout.tries import ForbiddenWrites
 from crsyncer.fleet.domain.transport import transports
 from tests.model.mutants.mutant import Mutant
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -265,7 +264,7 @@ class Inputs:
             nonlocal told
             seen, what = informer.listwatch, on_shard(at(self.shard, name))
             if seen.phase is Phase.FORBIDDEN and collection.resource.endswith(GROUP):
-                self.state.refused[f"list of {what}"] = {name: math.inf}
+                self.state.refuse(f"list of {what}", name)
             else:
                 self.state.not_refused(f"list of {what}", name)
             if seen.phase in _REFUSED and seen.message != told:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from crsyncer.core.model import Key
-from crsyncer.core.watching.backoff import RETRY
 from crsyncer.errors import Conflict, Never, NotAllowed, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
 from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.rollout.tries import Tries
 from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN, decide_mark, left_marks
 from crsyncer.fleet.domain.transport.transports import apply
 from crsyncer.fleet.domain.values import Patch, Placement, Reason, SourceKey
@@ -24,8 +24,7 @@ class _Refusal:
     placement: str
     """The uid of the one that writes the mark, or removes it."""
     fault: Fault
-    tries: int
-    """How many were refused in a row."""
+    tries: Tries
 
 
 class SourceMarks:
@@ -82,9 +81,10 @@ class SourceMarks:
         except (Never, NotAllowed, Unsure) as error:
             message = "the server refuses the mark" if kind.sensitive else str(error)
             fault = Fault("", key.text, Reason.REFUSED, f"{UNWRITTEN}: {message}")
-            tries = 0 if old is None else old.tries
-            self._refused[key] = _Refusal(placement.uid, fault, tries + 1)
+            tries = Tries() if old is None else old.tries
+            tries.failed(self._state.now, chance())
+            self._refused[key] = _Refusal(placement.uid, fault, tries)
             if isinstance(error, Unsure):
                 raise  # all else of the placement goes on in the next try, without this source
-            wait = RETRY.wait(tries, chance()) if isinstance(error, NotAllowed) else REFUSED_SECONDS
-            self._sent[key] = self._sent[key][0], self._state.now + wait
+            again = tries.next if isinstance(error, NotAllowed) else self._state.now + REFUSED_SECONDS
+            self._sent[key] = self._sent[key][0], again

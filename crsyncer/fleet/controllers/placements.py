@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.core.watching.write_times import WriteTimes
 from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.mark_writer import SourceMarks
@@ -23,6 +22,7 @@ from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of, decision_pace
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
+from crsyncer.fleet.domain.rollout.tries import WriteTimes
 from crsyncer.fleet.domain.shown.fleet_facts import last_edit
 from crsyncer.fleet.domain.transport.keys import ROOT, shard_unit
 from crsyncer.fleet.domain.values import RELEASE, Placement

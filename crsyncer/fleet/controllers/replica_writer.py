@@ -11,12 +11,12 @@ from crsyncer.core.model import Json, Key
 from crsyncer.core.pair.revert_limit import RevertLimit
 from crsyncer.core.requests.answers import shown
 from crsyncer.core.requests.calls import Call
-from crsyncer.core.watching.forbidden import ForbiddenWrites
 from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Sent
 from crsyncer.fleet.domain.fleet_calls import get_object
 from crsyncer.fleet.domain.replica_plan import Removal, decide_replica, is_drifted, is_due, met_row
 from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.rollout.tries import ForbiddenWrites
 from crsyncer.fleet.domain.transport.keys import ROOT, on_shard
 from crsyncer.fleet.domain.transport.transports import TRANSPORTS, Request, apply, remove
 from crsyncer.fleet.domain.values import (

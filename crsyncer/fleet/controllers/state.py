@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -111,9 +112,13 @@ class FleetState:
             if what not in self.refused:
                 log.warning("the API server refuses the controller's %s: %s", what, message or error)
             again = REFUSED_SECONDS if isinstance(error, Never) else 0.0
-            self.refused.setdefault(what, {})[target] = self.now + again + _FORBIDDEN_SECONDS
+            self.refuse(what, target, until=self.now + again + _FORBIDDEN_SECONDS)
         elif error is None:
             self.not_refused(what, target)
+
+    def refuse(self, what: str, target: Hashable, *, until: float = math.inf) -> None:
+        """Something is refused, until it is not or that time, in event loop time."""
+        self.refused.setdefault(what, {})[target] = until
 
     def not_refused(self, what: str, target: Hashable) -> None:
         """A write was carried out, or is not to be made any more."""

@@ -7,7 +7,6 @@ from typing import assert_never
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
-from crsyncer.core.watching.write_times import WriteTimes
 from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
@@ -25,6 +24,7 @@ from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.evaluations import Evaluations
 from crsyncer.fleet.domain.returned.singletons import Read, Record, Singletons
 from crsyncer.fleet.domain.rollout.robot_states import Fault
+from crsyncer.fleet.domain.rollout.tries import WriteTimes
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job

@@ -328,7 +328,7 @@ class Fleet:
         key = self._rows.key_at(kind, place)
         if key is None or not self.is_seen(kind, place, metadata):
             row = row_of(raw, split(kind)[1], admitted=True, stamped=self._renderings.stamped)
-            return Change() if row is None else self._keep(row, kind)
+            return Change() if row is None else self._put_row(row, kind)
         if not self._rows.admit(key, raw):
             return Change()
         return Change(keys={key})
@@ -341,21 +341,22 @@ class Fleet:
         """
         old, is_listed = self.rows.get(key := replica_key(row, kind)), kind in self.listed
         if is_listed and old is not None and (old.uid, old.marks.number) == (row.uid, row.marks.number):
-            return self._keep(replace(row, admitted=old.admitted), kind)
+            return self._put_row(replace(row, admitted=old.admitted), kind)
         wanted = self.wanted(key)
         made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
         is_admitted = wanted is not None  # where nobody wants it, it is compared by its digest once somebody does
         if made is not None:
             is_admitted = made.stamp != row.marks.stamp or row.content == made.stamp or contains(raw, made)
-        return self._keep(replace(row, admitted=row.content if is_admitted else ""), kind)
+        return self._put_row(replace(row, admitted=row.content if is_admitted else ""), kind)
 
-    def _keep(self, row: Row, kind: str) -> Change:
+    def _put_row(self, row: Row, kind: str) -> Change:
+        """Take up a replica as it is now, in place of what was known of it and of its name."""
         key, place = replica_key(row, kind), Key(row.namespace, row.name)
+        old = self.rows.get(key)
+        is_same = old is not None and writing(old) == writing(row)
         change = self._place_gone(place, kind, unless=key)
         if self._rows.unclaim(kind, place):
             change.add(self._source(SourceKey(kind, *place), None))
-        old = self.rows.get(key)
-        is_same = old is not None and writing(old) == writing(row)
         if old is not None and old.marks.placement != row.marks.placement:
             change.add(self._of_row(key, old, is_same=is_same))  # the placement that it leaves may wait for that (F5.3)
         self._rows.put(kind, key, row)
