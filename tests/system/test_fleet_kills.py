@@ -24,8 +24,7 @@ async def follow(fleet: FleetBed, since: str, events: Counter[str]) -> None:
             events[f"{kind} {metadata['namespace']}/{metadata['name']}"] += 1
 
 
-@pytest.mark.nightly("tests/fleet_model/test_f8_faults.py kills at each message")
-@pytest.mark.parametrize("kills", [100])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.nightly)])
 async def test_F3_3_F6_3_a_controller_that_is_killed_again_and_again_makes_no_replica_twice_and_loses_none(
     fleet: FleetBed, kills: int
 ) -> None:

@@ -72,6 +72,19 @@ async def test_a_robot_with_the_go_cr_syncer_is_told_what_changes_and_nothing_is
         await bed.robot.api.delete(go_cr_syncer())
 
 
+async def test_without_the_cloud_the_robots_half_is_told_all_the_same(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    bed.cloud.link.cut()
+    _, content = await told(bed, "copies", "cr-syncer")
+    [copies] = checks(content, "copies")
+    assert (copies["state"], copies["resource"]) == ("unknown", bed.resource)
+    assert "connection refused" in copies["message"]
+    assert {(c["name"], c["state"]) for c in checks(content, side="robot") if c["name"] == "cr-syncer"} == {
+        ("cr-syncer", "ok")
+    }
+    assert ("cloud", "server", "fail") in bad(content)
+
+
 async def test_the_kubeconfig_that_it_makes_reaches_the_cloud_and_follows_the_token(make_bed: MakeBed):
     bed = await make_bed(start=False)
     token, made = bed.directory / "token", bed.directory / "made.yaml"

@@ -12,7 +12,7 @@ from tests.system.crowd import copied
 from tests.system.state_dir import everything_travels, quiet, recovered
 
 REFUSALS = [
-    pytest.param(lambda disk: disk.fill(), id="full", marks=pytest.mark.nightly("a variation")),
+    pytest.param(lambda disk: disk.fill(), id="full"),
     pytest.param(lambda disk: disk.slow(NEVER), id="silent"),
 ]
 

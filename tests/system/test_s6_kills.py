@@ -100,8 +100,7 @@ async def test_S6_1_killed_at_every_commit_what_is_replayed_changes_nothing(
 
 
 @pytest.mark.fault_02
-@pytest.mark.nightly("the model kills at any moment")
-@pytest.mark.parametrize("kills", [200])
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.nightly)])
 async def test_S6_3_killed_again_and_again_under_load_it_loses_nothing(bed: Bed, kills: int) -> None:
     names = await copied(bed, 10)
     seeded, over = random.Random(kills), asyncio.Event()

@@ -1,5 +1,6 @@
 """The sandbox is what the other tests stand on, so it is shown here to do what it says, on the real planes."""
 
+import asyncio
 import json
 import os
 import signal
@@ -22,10 +23,10 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox import binaries, golang, process
 from crsyncer.sandbox.free_ports import free_ports, give_back
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.resource import CONFIG_MAP, NAMESPACE
+from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
 from crsyncer.sandbox.two_planes import Sandbox
 from tests import planes
-from tests.api import Api
+from tests.api import Api, ApiError, crd
 
 GONE = (aiohttp.ClientError, ConnectionError)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -42,10 +43,76 @@ async def api(plane) -> AsyncIterator[Api]:
         yield api
 
 
+@pytest.fixture
+def goals(group) -> Resource:
+    return Resource(group, "v1", "goals", "Goal")
+
+
 # Planes
 
 
-@pytest.mark.nightly("its users are")
+async def test_both_planes_serve_crds_with_status_and_uid_guards(api, goals):
+    assert await api.apply_crd(crd(goals)) == goals
+    made = await api.create(goals.object("a", spec={"x": 1}))
+    await api.patch_status(made, {"phase": "DONE"})
+    await api.patch(made, [{"op": "replace", "path": "/spec/x", "value": 2}])
+    current = await api.get(goals.object("a"))
+    assert (current["spec"], current["status"]) == ({"x": 2}, {"phase": "DONE"})
+    current["status"]["phase"] = "LATER"
+    current = await api.replace_status(current)
+    assert (await api.replace(current | {"spec": {"x": 3}}))["status"] == {"phase": "LATER"}
+    with pytest.raises(ApiError) as refused:
+        await api.delete(made, uid="another")
+    assert refused.value.status == 409
+    await api.delete(made, uid=made["metadata"]["uid"])
+    assert await api.find(made) is None
+    events = api.watch(goals, since=made["metadata"]["resourceVersion"], timeoutSeconds="60")
+    assert [(await anext(events))[0] for _ in range(5)] == ["MODIFIED"] * 4 + ["DELETED"]
+    await events.aclose()
+
+
+async def test_a_changed_crd_is_served_when_apply_crd_returns(cloud_api, goals):
+    await cloud_api.apply_crd(crd(goals))
+    for edit in range(5):
+        await cloud_api.apply_crd(crd(goals, annotations={"edit": str(edit)}))
+        status, _ = await cloud_api.request("GET", goals.path())
+        assert status == 200
+
+
+async def test_a_service_account_has_the_rights_of_its_roles_and_no_others(robot, robot_api, group):
+    token = await robot_api.service_account_token("default", group)
+    role = CLUSTER_ROLE.object(group, rules=[{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}])
+    binding = CLUSTER_ROLE_BINDING.object(
+        group,
+        subjects=[{"kind": "ServiceAccount", "name": group, "namespace": "default"}],
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": group},
+    )
+    await robot_api.create(role)
+    await robot_api.create(binding)
+    async with Api(robot.server, ca_file=robot.ca_file, token=token) as api, asyncio.timeout(30):
+        while (await api.request("GET", CONFIG_MAPS))[0] != 200:  # noqa: ASYNC110 - the authorizer hears by a watch
+            await asyncio.sleep(0.02)
+        assert (await api.request("GET", "/api/v1/secrets"))[0] == 403
+    await robot_api.delete(role)
+    await robot_api.delete(binding)
+
+
+async def test_after_a_compaction_and_a_restart_an_old_cursor_is_gone(plane, api, goals):
+    await api.apply_crd(crd(goals))
+    cursor = (await api.list(goals))["metadata"]["resourceVersion"]
+    for each in "abc":
+        await api.create(goals.object(each))
+    last = (await api.list(goals))["metadata"]["resourceVersion"]
+    assert planes.compact(plane) >= int(last)
+    plane.restart("apiserver", graceful=False)
+    await api.until_served(goals)
+    with pytest.raises(ApiError) as gone:
+        async for _ in api.watch(goals, since=cursor, timeoutSeconds="20"):
+            pass
+    assert gone.value.status == 410
+    assert len((await api.list(goals))["items"]) == 3
+
+
 async def test_a_restored_snapshot_goes_back_in_objects_and_revision(plane, api, tmp_path):
     kept = await api.create(CONFIG_MAP.object("kept", data={"x": "1"}))
     planes.snapshot(plane, tmp_path / "snapshot")
@@ -61,7 +128,6 @@ async def test_a_restored_snapshot_goes_back_in_objects_and_revision(plane, api,
     await api.delete(kept)
 
 
-@pytest.mark.nightly("its users are")
 async def test_a_wiped_plane_is_another_cluster_at_the_old_address(robot, robot_api):
     before = await robot_api.get(NAMESPACE.object("kube-system"))
     await robot_api.create(CONFIG_MAP.object("lost"))
@@ -69,6 +135,32 @@ async def test_a_wiped_plane_is_another_cluster_at_the_old_address(robot, robot_
     assert await robot_api.find(CONFIG_MAP.object("lost")) is None
     await robot_api.ensure_namespace("kube-system")
     assert (await robot_api.get(NAMESPACE.object("kube-system")))["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def test_a_paused_api_server_is_silent_and_goes_on_where_it_was(cloud, cloud_api):
+    planes.pause(cloud)
+    with pytest.raises(TimeoutError):
+        await cloud_api.request("GET", CONFIG_MAPS, timeout=0.3)
+    assert not cloud.healthy()
+    planes.resume(cloud)
+    assert (await cloud_api.request("GET", CONFIG_MAPS))[0] == 200
+
+
+async def test_a_stopped_plane_comes_back_with_its_data(robot, robot_api):
+    made = await robot_api.create(CONFIG_MAP.object("durable"))
+    robot.stop()
+    assert robot.pids() == {}
+    with pytest.raises(GONE):
+        await robot_api.request("GET", CONFIG_MAPS)
+    robot.start()
+    assert (await robot_api.get(made))["metadata"]["uid"] == made["metadata"]["uid"]
+    await robot_api.delete(made)
+
+
+async def test_a_plane_restarted_in_a_thread_outlives_that_thread(robot, robot_api):
+    await asyncio.to_thread(robot.restart, "apiserver", graceful=False)
+    await asyncio.to_thread(lambda: None)
+    assert (await robot_api.request("GET", "/readyz"))[0] == 200
 
 
 def test_a_start_that_fails_shows_the_log(cloud, tmp_path, monkeypatch):
