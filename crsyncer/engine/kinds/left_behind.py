@@ -65,8 +65,6 @@ class LeftBehind:
         self._places.be_at(self._policy.endpoint(self._policy.downstream))
         self._cache.elsewhere = dict.fromkeys(self._left(), False)
         self._cache.uncounted = self._is_uncounted
-        self._terminating: set[str] = set()
-        """The uids of copies in former places that their own finalizers keep."""
         self._obstacles: dict[str, Obstacle] = {}
         """What keeps copies in former places from being deleted, by uid."""
         self._spawn = spawn
@@ -288,7 +286,8 @@ class LeftBehind:
             place = former.place
             there = replace(policy, in_cloud=place)
             left = dict(former.copies)
-            for uid, copy in [each for each in left.items() if each[0] not in self._terminating]:
+            terminating = {uid for uid, why in self._obstacles.items() if why.is_terminating}
+            for uid, copy in [each for each in left.items() if each[0] not in terminating]:
                 if self._reconciler.stopped or self._holds.held_every() is not None:
                     return
                 if self._waits(copy.original):
@@ -317,7 +316,6 @@ class LeftBehind:
     def _is_terminating(self, uid: str, copy: Json) -> None:
         found = copy["metadata"].get("finalizers")
         finalizers = some([*map(str, found)]) if isinstance(found, list) else "not named"
-        self._terminating.add(uid)
         self._cannot_delete(uid, f"it waits for its finalizers: {finalizers}", is_terminating=True)
 
     def _cannot_delete(self, uid: str, message: str, **why: Any) -> None:
