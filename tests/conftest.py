@@ -59,7 +59,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     if report.failed:
         directory = getattr(item, "funcargs", {}).get("tmp_path")
-        for log in sorted(directory.glob("*.log")) if directory else ():
+        for log in sorted(directory.rglob("*.log")) if directory else ():
             report.sections.append((log.name, "\n".join(log.read_text().splitlines()[-_LOG_LINES:])))
     return report
 

@@ -46,14 +46,15 @@ async def agents(
     await robot_api.remove_crds(crd)
 
 
-async def eventually(question: Any) -> None:
-    assert await until_async(question, seconds=SECONDS)
-
-
 async def test_agents_sync_through_the_door_and_keep_every_copy_when_it_is_reloaded_killed_and_away(
     agents: dict[str, AgentProcess], audited: Audited, door: OpenDoor, sandbox: Sandbox
 ) -> None:
     on_robot = Caller(sandbox.robot, sandbox.robot.admin_token)
+
+    async def eventually(question: Any) -> None:
+        if not await until_async(question, seconds=SECONDS):
+            seen = {name: (await agent.ask(), agent.tail(40)) for name, agent in agents.items()}
+            pytest.fail(f"not after {SECONDS} s: {question}\n{seen}\n{door.haproxy and door.haproxy.tail()}")
 
     def paths(made: dict[str, Any]) -> str:
         name = made["metadata"]["namespace"].removeprefix("robot-")
