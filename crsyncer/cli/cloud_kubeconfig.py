@@ -58,8 +58,8 @@ def cloud_kubeconfig(
         cluster["certificate-authority"] = str(certificate_authority)
     _write(file, _kubeconfig(cluster, {"tokenFile": str(token_file)}))
     content = {"schema": _SCHEMA, "file": str(file), "server": server, "tokenFile": str(token_file)}
-    said = f"{file} is written, for {server}\nnext: crsyncer doctor --from-cr-syncer --cloud-kubeconfig {file}"
-    show(content, output, names=[str(file)], text=lambda: said)
+    message = f"{file} is written, for {server}\nnext: crsyncer doctor --from-cr-syncer --cloud-kubeconfig {file}"
+    show(content, output, names=[str(file)], text=lambda: message)
 
 
 def _gateway(remote_server: str) -> str:

@@ -77,7 +77,7 @@ class MasterSocket:
         Raises a SyncError that is no Unsure where HAProxy cannot load it, and goes on with the last one.
         """
         text = await self._ask("show proc")
-        before, told = {each.pid for each in answers.processes(text) if not each.is_old}, answers.reloads(text)
+        before, count = {each.pid for each in answers.processes(text) if not each.is_old}, answers.reloads(text)
         await self._ask("reload")
         loop = asyncio.get_running_loop()
         until = loop.time() + _RELOAD_SECONDS
@@ -89,7 +89,7 @@ class MasterSocket:
             now = {worker.pid for worker in answers.processes(text) if not worker.is_old}
             if now and not now & before:
                 return
-            if (now and answers.has_refused(text) and answers.reloads(text) > told) or loop.time() > until:
+            if (now and answers.has_refused(text) and answers.reloads(text) > count) or loop.time() > until:
                 raise SyncError("HAProxy has not loaded its new configuration, and goes on with the last", hint=_LOG)
             await asyncio.sleep(_POLL_SECONDS)
 

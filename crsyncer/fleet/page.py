@@ -96,8 +96,8 @@ def page(document: Json, *, robot_query: str, now: float) -> str:
 
 def standby_page(leader: str, *, now: float) -> str:
     """What a controller shows that does not lead: the name of the one that does, or empty where nobody does."""
-    told = f"<code>{_text(leader)}</code> leads, and shows the fleet." if leader else "Nobody leads yet."
-    return _html("Standby", [f"<header><div><h1>Standby</h1><p>{told}</p>{_clock(now)}</div></header>"])
+    sentence = f"<code>{_text(leader)}</code> leads, and shows the fleet." if leader else "Nobody leads yet."
+    return _html("Standby", [f"<header><div><h1>Standby</h1><p>{sentence}</p>{_clock(now)}</div></header>"])
 
 
 def _html(title: str, parts: Iterable[str]) -> str:
@@ -216,10 +216,10 @@ def _needs(needs: Needs, health: str) -> Iterator[str]:
 
 def _hold(name: str, hold: Json) -> str:
     release = _do(f"crsyncer fleet release {hold.get('id')}")
-    told = f"{_text(hold.get('reason'))}, {_number(hold.get('objects'))} objects"
+    summary = f"{_text(hold.get('reason'))}, {_number(hold.get('objects'))} objects"
     return (
         f"<p><b>{_text(name)}</b>: {_text(hold.get('message'))}</p>"
-        f'<p class="soft">{told}. It ends when all is back; remove them: {release}</p>'
+        f'<p class="soft">{summary}. It ends when all is back; remove them: {release}</p>'
     )
 
 
@@ -283,10 +283,10 @@ def _bar(counts: Json) -> str:
     for key, share in shares.items():
         parts.append(f'<rect class="{key}" x="{left}" width="{share}" height="1"/>')
         left += share
-    told = ", ".join(f"{number:,} {_STATES[key][0].lower()}" for key, number in numbers.items()) or "no robots"
+    label = ", ".join(f"{number:,} {_STATES[key][0].lower()}" for key, number in numbers.items()) or "no robots"
     return (
-        f'<svg viewBox="0 0 {whole or 1} 1" preserveAspectRatio="none" role="img" aria-label="{told}">'
-        f"<title>{told}</title>{''.join(parts)}</svg>"
+        f'<svg viewBox="0 0 {whole or 1} 1" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        f"<title>{label}</title>{''.join(parts)}</svg>"
     )
 
 
@@ -309,5 +309,5 @@ def _tags(placement: Json) -> Iterator[tuple[str, bool]]:
 
 
 def _legend() -> str:
-    told = "".join(f'<dt><i class="{key}"></i>{head}</dt><dd>{what}</dd>' for key, (head, what) in _STATES.items())
-    return f"<details><summary>What the states mean</summary><dl>{told}</dl></details>"
+    states = "".join(f'<dt><i class="{key}"></i>{head}</dt><dd>{what}</dd>' for key, (head, what) in _STATES.items())
+    return f"<details><summary>What the states mean</summary><dl>{states}</dl></details>"

@@ -351,8 +351,8 @@ class SqliteStore:
             batch.absorb(self._buffer)
             self._buffer, self._flying = batch, Batch()
             self._due, self._retry = time.monotonic() + self._retry, min(2 * self._retry, RETRY_SECONDS[1])
-            said = str(error) if isinstance(error, SyncError) else f"cannot write the state: {error}"
-            message, known = said, self._refusal
+            message = str(error) if isinstance(error, SyncError) else f"cannot write the state: {error}"
+            known = self._refusal
             self._refusal = message
         if not isinstance(error, sqlite3.Error | OSError | SyncError):
             _log.error("a defect keeps the state from being written", exc_info=error)

@@ -8,7 +8,7 @@ from functools import partial
 from crsyncer.console.compare.lister import Configuration
 from crsyncer.console.screens.reasons import MAX_CLOCK_SKEW_SECONDS, kind_hint, worst
 from crsyncer.console.screens.report import EXIT_CODES, STOPPED
-from crsyncer.core.accounts.access import Need, told
+from crsyncer.core.accounts.access import Need, needs_text
 from crsyncer.core.accounts.confined_account import confined_hint
 from crsyncer.core.content.annotations import OURS, SETTINGS, SPEC_SOURCE, SYNCER
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -179,16 +179,16 @@ def judge_access(found: Mapping[Need, bool | None], side: Side, *, resource: str
         if robot:
             own = f"robot-{robot}"
             hint = f"where the account is that of namespace {own}, set namespaces: [{own}] or namespaceMap; else {hint}"
-        return check(Mark.FAIL, f"may not {told(missing)}", hint)
+        return check(Mark.FAIL, f"may not {needs_text(missing)}", hint)
     if missing:
-        message = f"may not {told(missing)}: {'; '.join(dict.fromkeys(need.unless for need in missing))}"
+        message = f"may not {needs_text(missing)}: {'; '.join(dict.fromkeys(need.unless for need in missing))}"
         health = "healthy" if all(need.is_comfort for need in missing) else ""
         return check(Mark.WARN, message, "grant it, or accept that", health=health)
     if None in found.values():
-        asked = told([need for need, allowed in found.items() if allowed is None])
+        asked = needs_text([need for need, allowed in found.items() if allowed is None])
         hint = "a gateway may reject access reviews; crsyncer status shows missing permissions once the agent runs"
         return check(Mark.UNKNOWN, f"no access review of {asked}", hint)
-    return check(Mark.OK, f"may {told([*found])}")
+    return check(Mark.OK, f"may {needs_text([*found])}")
 
 
 def judge_exposed(file: str, side: Side) -> Check:

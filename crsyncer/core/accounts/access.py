@@ -96,7 +96,7 @@ def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:
     return tuple(found)
 
 
-def told(needed: Sequence[Need]) -> str:
+def needs_text(needed: Sequence[Need]) -> str:
     """Needs as a list for people: `create, delete goals; patch or update goals/status`."""
     return "; ".join(_by_resource(needed))
 

@@ -282,10 +282,10 @@ def _delete(
     stamp = downstream.stamp
     if stamp is None:
         return Delete(downstream.uid, why, downstream.resource_version, policy.propagation)
-    said = own.propagation if isinstance(own, View) else _known(record, stamp.upstream_uid).propagation
+    own_propagation = own.propagation if isinstance(own, View) else _known(record, stamp.upstream_uid).propagation
     exact = isinstance(own, View) and not policy.related and not restless
     version = downstream.resource_version if exact else ""
-    return Delete(downstream.uid, why, version, said or policy.propagation)
+    return Delete(downstream.uid, why, version, own_propagation or policy.propagation)
 
 
 def may_delete(downstream: View, policy: KindPolicy) -> bool:

@@ -246,11 +246,11 @@ class Inputs:
     ) -> ObjectInformer:
         """`known`: the objects that an informer before this one has shown."""
         before = set(known)
-        told = ""
+        logged = ""
 
         def listed() -> None:
-            nonlocal told
-            told = ""
+            nonlocal logged
+            logged = ""
             for key in before - informer.objects.keys():
                 handlers.gone(key)  # it went while nobody was looking
             before.clear()
@@ -261,15 +261,15 @@ class Inputs:
             self._listed_again(name)
 
         def phase_changed() -> None:
-            nonlocal told
+            nonlocal logged
             seen, what = informer.listwatch, on_shard(at(self.shard, name))
             if seen.phase is Phase.FORBIDDEN and collection.resource.endswith(GROUP):
                 self.state.refuse(f"list of {what}", name)
             else:
                 self.state.not_refused(f"list of {what}", name)
-            if seen.phase in _REFUSED and seen.message != told:
-                told = seen.message
-                log.warning("%s cannot be listed: %s", what, told)
+            if seen.phase in _REFUSED and seen.message != logged:
+                logged = seen.message
+                log.warning("%s cannot be listed: %s", what, logged)
 
         informer = ObjectInformer(
             self.connection,

@@ -20,22 +20,22 @@ async def copy_is(robot: Robot, release: str, place: str, phase: str = "DRIVING"
     return Seen(robot.name, text, (spec, status) == wanted)
 
 
-async def placement_is(cloud: Cluster, good: Callable[[Json], bool], said: Callable[[Json], str]) -> Seen:
+async def placement_is(cloud: Cluster, good: Callable[[Json], bool], described: Callable[[Json], str]) -> Seen:
     """What the placement's status says, once it is about the placement as it is."""
     found = await cloud.get(PLACEMENTS, PLACEMENT)
     status = found.get("status") or {}
     if status.get("observedGeneration") != found["metadata"]["generation"]:
         return Seen("placement", "its status is behind", holds=False)
-    return Seen("placement", said(status), good(status))
+    return Seen("placement", described(status), good(status))
 
 
 async def counts_are(cloud: Cluster, **wanted: int) -> Seen:
     """The placement's counts of robots; `wanted`: those that matter."""
 
-    def said(status: Json) -> str:
+    def described(status: Json) -> str:
         return ", ".join(f"{number} {name}" for name, number in status["counts"].items() if number)
 
-    return await placement_is(cloud, lambda status: wanted.items() <= status["counts"].items(), said)
+    return await placement_is(cloud, lambda status: wanted.items() <= status["counts"].items(), described)
 
 
 async def ends_with(story: Story, command: str, code: int, run: Callable[[], Awaitable[tuple[int, str, str]]]) -> None:

@@ -208,7 +208,7 @@ class FleetSteps:
         )
 
     async def _lose(self) -> None:
-        await asyncio.gather(*(self._delete_robot(name, said=False) for name in _DELETED))
+        await asyncio.gather(*(self._delete_robot(name, announced=False) for name in _DELETED))
         self._story.says("cloud", f"deletes the Robots {_DELETED[0]} to {_DELETED[-1]}")
         await self._story.expect(
             "more than max(5, 20 %) of the robots within a minute is a mistake, until a human says otherwise",
@@ -240,9 +240,9 @@ class FleetSteps:
         await self._cloud.patch(PLACEMENTS, PLACEMENT, {"spec": spec})
         self._story.says("cloud", f"changes the placement: {json.dumps(spec)}")
 
-    async def _delete_robot(self, name: str, *, said: bool = True) -> None:
+    async def _delete_robot(self, name: str, *, announced: bool = True) -> None:
         await self._cloud.delete(ROBOTS, ROBOTS.object(name))
-        if said:
+        if announced:
             self._story.says("cloud", f"deletes the Robot {name}")
 
     async def _reports(self, name: str) -> Seen:

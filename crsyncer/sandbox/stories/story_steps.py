@@ -248,16 +248,16 @@ async def agent_says(story: Story, agent: AgentProcess, what: str, good: Callabl
 
 def _described(kind: Kind) -> str:
     policy = kind.policy
-    said = [f"spec from the {policy.upstream}"]
+    words = [f"spec from the {policy.upstream}"]
     if policy.filtered:
-        said.append(f"those labelled {policy.robot}")
+        words.append(f"those labelled {policy.robot}")
     if policy.subtree is not None:
-        said.append(f"status.{policy.subtree} only")
+        words.append(f"status.{policy.subtree} only")
     if not kind.subresource:
-        said.append("no status subresource")
+        words.append("no status subresource")
     if not policy.namespaced:
-        said.append("cluster-scoped")
-    return ", ".join(said)
+        words.append("cluster-scoped")
+    return ", ".join(words)
 
 
 def _named(kind: Kind, number: int) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from crsyncer.core.accounts.access import OWN_NEEDS, Need, needs, told
+from crsyncer.core.accounts.access import OWN_NEEDS, Need, needs, needs_text
 from crsyncer.core.model import Side
 from crsyncer.core.pair.object_calls import access_review
 from tests.core.builders import policy
@@ -43,14 +43,16 @@ def test_the_roles_that_we_ship_are_enough(side, manifest, source, plural):
 
 
 def test_what_is_needed_is_what_the_agent_does():
-    assert told(needs(policy(), Side.CLOUD)) == "list, watch goals; patch or update goals/status"
-    assert told(needs(policy(), Side.ROBOT)) == "list, watch, get, create, update, delete goals; update goals/status"
-    assert told(needs(policy(Side.ROBOT), Side.CLOUD)) == (
+    assert needs_text(needs(policy(), Side.CLOUD)) == "list, watch goals; patch or update goals/status"
+    assert (
+        needs_text(needs(policy(), Side.ROBOT)) == "list, watch, get, create, update, delete goals; update goals/status"
+    )
+    assert needs_text(needs(policy(Side.ROBOT), Side.CLOUD)) == (
         "list, watch, create, update, delete goals; update goals/status"  # nothing is read by name in the cloud
     )
     bare = policy(status=False)
-    assert told(needs(bare, Side.CLOUD)) == "list, watch, patch or update goals"
-    assert told(needs(bare, Side.ROBOT)) == "list, watch, get, create, update, delete goals"
+    assert needs_text(needs(bare, Side.CLOUD)) == "list, watch, patch or update goals"
+    assert needs_text(needs(bare, Side.ROBOT)) == "list, watch, get, create, update, delete goals"
 
 
 def review(need: Need, namespace: str) -> dict:

@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.console.confinement.manifests import Plan, Profile, manifests, rules, unconfined
-from crsyncer.core.accounts.access import needs, told
+from crsyncer.core.accounts.access import needs, needs_text
 from crsyncer.core.accounts.forbidden_acts import forbidden_acts
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.sync_policy import read_sync_policy
@@ -35,8 +35,10 @@ def test_C6_5_blocking_takes_the_verb_patch_of_the_objects_in_the_cloud(profile)
 
 
 def test_C6_5_the_agent_needs_it_on_the_side_that_is_upstream():
-    assert told(needs(blocking(), Side.CLOUD)) == "list, watch, patch goals; patch or update goals/status"
-    assert told(needs(blocking(Side.ROBOT), Side.ROBOT)) == "list, watch, patch goals; patch or update goals/status"
+    assert needs_text(needs(blocking(), Side.CLOUD)) == "list, watch, patch goals; patch or update goals/status"
+    assert (
+        needs_text(needs(blocking(Side.ROBOT), Side.ROBOT)) == "list, watch, patch goals; patch or update goals/status"
+    )
     for kind, side in ((blocking(), Side.ROBOT), (blocking(Side.ROBOT), Side.CLOUD)):
         assert needs(kind, side) == needs(policy(kind.upstream), side)
 

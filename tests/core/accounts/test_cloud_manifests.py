@@ -33,7 +33,7 @@ def travelling(source: Side, kind: KindPolicy = GOALS) -> KindPolicy:
 
 
 def printed(**changes) -> list[Json]:
-    """The manifests of robot r1 and two kinds, unless told otherwise."""
+    """The manifests of robot r1 and two kinds, unless `changes` say otherwise."""
     plan = Plan(**({"robots": ("r1",), "kinds": (GOALS, FINDINGS)} | changes))
     return [each.content for each in manifests(plan)]
 

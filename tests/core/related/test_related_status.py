@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crsyncer.console.confinement.manifests import Profile, rules
-from crsyncer.core.accounts.access import needs, told
+from crsyncer.core.accounts.access import needs, needs_text
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Key, Observation, Record, Side, Stamp, View
 from crsyncer.core.pair import object_calls
@@ -136,10 +136,10 @@ def test_C5_5_a_status_is_put_with_the_whole_copy_in_its_version_or_taken_away()
 def test_C5_5_the_account_on_the_copies_side_needs_to_write_statuses():
     wanted = "update goals/status"
     for origin, side in (("cloud", Side.ROBOT), ("robot", Side.CLOUD)):
-        assert wanted in told(needs(parts(origin=origin), side))
-        assert wanted not in told(needs(parts(origin=origin), side.other))
-        assert wanted not in told(needs(parts(origin=origin, status=False), side))
-        assert wanted not in told(needs(parts(origin=origin, copies=False), side))
+        assert wanted in needs_text(needs(parts(origin=origin), side))
+        assert wanted not in needs_text(needs(parts(origin=origin), side.other))
+        assert wanted not in needs_text(needs(parts(origin=origin, status=False), side))
+        assert wanted not in needs_text(needs(parts(origin=origin, copies=False), side))
 
 
 @pytest.mark.parametrize("profile", Profile)

@@ -19,7 +19,7 @@ MUTANTS = (
            "propagation.capitalize()", '"Background"',
            noticed_by="C6_5_the_policy_says_what_becomes_of_a_copys_dependents"),
     Mutant("the policy overrides the annotation", decide._delete,
-           "said or policy.propagation", "policy.propagation or said",
+           "own_propagation or policy.propagation", "policy.propagation or own_propagation",
            noticed_by="C6_5_the_annotation_of_an_object_overrides_the_policy_however_it_leaves"),
     Mutant("an annotation is forgotten with its object", Cache._original_gone,
            "if record.upstream_uid == view.uid or", "if False and",

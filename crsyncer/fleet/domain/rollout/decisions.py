@@ -44,17 +44,17 @@ class Decision:
 
 
 def decision_of(raw: Json) -> Decision:
-    """A Decision. Robots that are not said soundly are left out: they are decided anew."""
+    """A Decision. Items that are not sound are ignored: those robots are decided anew."""
     metadata, placement = raw["metadata"], raw.get("placement")
-    said = placement if isinstance(placement, dict) else {}
-    name, of = metadata["name"], str(said.get("name") or "")
+    owner = placement if isinstance(placement, dict) else {}
+    name, of = metadata["name"], str(owner.get("name") or "")
     number = name.removeprefix(f"{of}-")
     items = raw.get("robots")
     return Decision(
         namespace=metadata["namespace"],
         name=name,
         placement=of,
-        placement_uid=str(said.get("uid") or ""),
+        placement_uid=str(owner.get("uid") or ""),
         number=int(number) if number != name and number.isascii() and number.isdigit() else -1,
         robots={each["name"]: _decided(each) for each in (items if isinstance(items, list) else ()) if _is_sound(each)},
     )

@@ -188,7 +188,7 @@ def _why(
         assert row is not None  # noqa: S101 what is neither wanted nor there has no key
         return _unwanted(fleet, key, row, found.plan)
     when = turns.of(key)
-    said = errors.get(wanted.source.text)
+    error = errors.get(wanted.source.text)
     match found.plan:
         case Blocked(reason, message):
             return _Why("blocked", str(reason), _RULES[str(reason)], message)
@@ -197,9 +197,9 @@ def _why(
         case Nothing():
             message = "it contains what it must, and no one changed it"
             return _Why("current", "Current", "F3.4", message)
-        case Create() | Patch() if said is not None:
-            reason = str(said.get("reason"))
-            return _Why("blocked", reason, _RULES.get(reason, "F6.4"), str(said.get("message") or ""))
+        case Create() | Patch() if error is not None:
+            reason = str(error.get("reason"))
+            return _Why("blocked", reason, _RULES.get(reason, "F6.4"), str(error.get("message") or ""))
         case Create():
             verdict = "deferred" if when == "deferred" else "missing"
             return _Why(verdict, "NotWritten", "F6.4", f"it is not there: {_TURNS[when]}")
@@ -217,8 +217,8 @@ def _hold(losses: Losses, row: Row) -> str:
 
 def _waiting(fleet: Fleet, wanted: Wanted, row: Row | None, reason: str) -> _Why:
     if wanted.placement.problem:
-        said = unreadable(wanted.placement)
-        return _Why("blocked", said, _RULES.get(said, "F2.1"), reason)
+        code = unreadable(wanted.placement)
+        return _Why("blocked", code, _RULES.get(code, "F2.1"), reason)
     if wanted.kind.shard in fleet.unread:
         message = f"shard {wanted.kind.shard} was not read: nobody knows here if the replica is there"
         return _Why("blocked", "NotRead", "F1.1", message)
