@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from typing import Any, TypeVar
 
 from crsyncer.agent_ports import Store
@@ -31,6 +31,7 @@ from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import newer
 from crsyncer.engine.caching.copies import Copies
+from crsyncer.engine.caching.creates import Creates
 from crsyncer.engine.caching.related_ports import Originals
 from crsyncer.engine.pairs.generations import of_another_copy, went_back, with_generation
 
@@ -52,8 +53,7 @@ class Cache:
         self.cursors = loaded.cursors
         self.departed: set[Key] = set()
         """Copies that were reported as deleted since their last write: an answer that is still to come is older."""
-        self.unanswered: set[Key] = set()
-        """Copies whose create was not answered when downstream's watch resumed: it may still have to show them."""
+        self.creates = Creates(self._not_created)
         self._freshness: dict[tuple[Side, str], Freshness] = {}
         self._store = store
         self._resource = policy.resource
@@ -75,7 +75,7 @@ class Cache:
         self.awaited_names: dict[Key, set[Key]] = {}
         """By names of other objects downstream, the pairs that wait for them: each is told when the name is free."""
         self.on_free_name: Callable[[Key], None] = lambda _: None
-        self._seq = max((row.seq for row in self.pending.values()), default=0)
+        self._seqs = count(max((row.seq for row in self.pending.values()), default=0) + 1)
         self._copies: Copies | None = None
         """Whose copies downstream's objects are; None: of the object of their name."""
         if policy.shape.marks is not None or any(view.called for view in self.views[policy.downstream].values()):
@@ -151,7 +151,7 @@ class Cache:
         """Whether an unknown object is absent. A resumed watch proves that unless something says it may be there."""
         freshness = self.freshness(side, key.namespace)
         if side is self.policy.downstream:
-            is_answered = freshness is Freshness.CONFIRMED or key not in self.unanswered
+            is_answered = freshness is Freshness.CONFIRMED or key not in self.creates.unlisted
             is_counted = self.elsewhere.get(key, True) and not self.uncounted()
             is_decided = self._copies is None or self._copies.are_decided()
             return freshness is not Freshness.STORED and is_answered and is_counted and is_decided
@@ -171,7 +171,7 @@ class Cache:
         """A list, a resumed watch or a lost connection has changed how fresh the observations are."""
         self._freshness[side, namespace] = freshness
         if side is self.policy.downstream and freshness is Freshness.RESUMED:
-            self.unanswered = {key for key, record in self.records.items() if record.called} - self.views[side].keys()
+            self.creates.unlisted = {k for k, row in self.records.items() if row.called} - self.views[side].keys()
         self.on_freshness()
         if self._copies is None or side is self.policy.upstream:
             return
@@ -180,9 +180,9 @@ class Cache:
         elif freshness is Freshness.CONFIRMED:
             self._copies.list_ends(self.policy.key_on(side, Key(namespace, "")).namespace)
 
-    def tell_absent(self, key: Key) -> None:
-        """A copy was not made after all: whoever waits for the end of it need not any more (C6.3)."""
-        if self.on_seen is not None:
+    def _not_created(self, key: Key) -> None:
+        """A copy may have not been made after all: whoever waits for the end of it need not any more (C6.3)."""
+        if self.on_seen is not None and key not in self.views[self.policy.downstream]:
             self.on_seen(self.policy.downstream, key, None)
 
     def record(self, key: Key) -> Record:
@@ -228,6 +228,7 @@ class Cache:
                 self._original_gone(key, known)
             self._upstream_seen(key, view)
         else:
+            self.creates.shown(key)
             former = self._former.pop(key, "")
             if known is not None and went_back(view, known, former=former):
                 self._another_copy(key, older=view.stamp)
@@ -281,7 +282,7 @@ class Cache:
 
     def tidy(self, key: Key) -> None:
         """Forget a pair that is absent on both sides."""
-        if any(self.observe(side, key).found is not Gap.ABSENT for side in Side):
+        if key in self.creates or any(self.observe(side, key).found is not Gap.ABSENT for side in Side):
             return
         row, upstream = self.pending.get(key), self.observe(self.policy.upstream, key)
         if row is not None and (row.reselected or upstream.of(row.upstream_uid) is Gap.UNSEEN):
@@ -311,8 +312,7 @@ class Cache:
 
     def next_seq(self) -> int:
         """A number that no earlier row of the outbox has."""
-        self._seq += 1
-        return self._seq
+        return next(self._seqs)
 
     def set_cursor(self, side: Side, namespace: str, cursor: Cursor | None) -> None:
         """Move a cursor behind everything that was seen before."""

@@ -333,7 +333,7 @@ class Kind:
         """List the copies if a resumed watch is not enough: statuses from the store wait, or a create has no answer."""
         downstream, outbox = self.policy.downstream, self.reconciler.outbox
         reason = AgentListReason.OUTBOX if outbox.has_unchecked else AgentListReason.UNANSWERED
-        is_list_needed = self.cache.unanswered or outbox.has_unchecked
+        is_list_needed = self.cache.creates.unlisted or outbox.has_unchecked
         if self.informer_set.is_complete(downstream):
             outbox.copies_listed()
         elif is_list_needed and Freshness.STORED not in self.informer_set.freshnesses(downstream):
@@ -362,7 +362,7 @@ class Kind:
         A complete list shows which objects the restore lost. If no copy would be deleted for that, the hold ends:
         whatever is deleted later is deleted on purpose.
         """
-        creating = bool(self.reconciler.creating)
+        creating = bool(self.cache.creates)
         if not self._hold_driver.machine.restore_is_over(settled=settled, creating=creating):
             return
         unlisted = [side for side in Side if not self.informer_set.is_complete(side)]

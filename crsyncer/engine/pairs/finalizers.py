@@ -4,7 +4,7 @@ A row of the outbox names each object that has the finalizer, or may have it. It
 upstream, and goes when the finalizer has gone: so none is forgotten, whatever becomes of agent, object and policy.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
@@ -42,7 +42,6 @@ class Finalizers:
         *,
         cache: Cache,
         context: EngineContext,
-        creating: Collection[Key],
         refused_for: Callable[[Key], float],
         related_remain: Callable[[Key], bool],
         forgotten: Callable[[Key], None],
@@ -51,7 +50,6 @@ class Finalizers:
         self._cache = cache
         self._context = context
         self._connection = context.connections[policy.upstream]
-        self._creating = creating
         self._refused_for = refused_for
         self._related_remain = related_remain
         self._row_gone = forgotten
@@ -92,7 +90,7 @@ class Finalizers:
             self._policy,
             self._cache.finalizers.get(key),
             pending=self._cache.pending.get(key),
-            creating=key in self._creating or key in self._cache.elsewhere,
+            creating=key in self._cache.creates or key in self._cache.elsewhere,
             related=self._related_remain(key),
             refused=self._refused_for(key) > 0,
             now=self._now(),

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Set
+from contextlib import nullcontext
 from typing import assert_never
 
 from crsyncer.core.holds.hold_list import DELETION_HOLDS, ENDED_BY_WRITES
@@ -68,8 +69,6 @@ class Reconciler:
         self.cache = cache
         self.stopped = False
         """Whether nothing is to be written for the kind any more, although its tasks may not have ended yet (S1.8)."""
-        self.creating: set[Key] = set()
-        """Copies whose create is under way: they may exist already, unseen."""
         self._duplicates: dict[Key, Key] = {}
         """Originals that have another copy, and what that is called."""
         self.to_audit: set[Key] = set()
@@ -94,7 +93,6 @@ class Reconciler:
             policy,
             cache=cache,
             context=context,
-            creating=self.creating,
             refused_for=self.outcomes.refinalize_in,
             related_remain=lambda key: self.related_first is not None and self.related_first.remain(key),
             forgotten=self.enqueue,
@@ -194,6 +192,7 @@ class Reconciler:
     async def _content(self, job: Job[Key]) -> str | None:
         """Bring the copy in line; the verb of the write that was made, None when there was no need."""
         key = job.key
+        latest = self.cache.creates.until(key)
         plan = await self._status_taken(key)
         if not isinstance(plan.content, Seed):  # which the audit may have planned: it is planned until it is written
             self.to_audit.discard(key)
@@ -211,6 +210,8 @@ class Reconciler:
                 self._hold(key, action)
             case _:
                 return await self._write(job, action, plan.status)
+        if latest is not None:
+            self.outcomes.dispatcher(job).at(job, latest)
         return None
 
     def settle(self, job: Job[Key], plan: Plan, *, status_taken: bool) -> bool:
@@ -235,17 +236,12 @@ class Reconciler:
     async def _write(self, job: Job[Key], action: Write, status: StatusAction | None) -> str | None:
         key = job.key
         self._unhold(key, status, ENDED_BY_WRITES)
-        if isinstance(action, Create):
-            self.creating.add(key)
         try:
-            await self.writer.write(key, action)
+            with self.cache.creates.under_way(key) if isinstance(action, Create) else nullcontext():
+                await self.writer.write(key, action)
         except Never:
             self._unhold(key, status)
             raise
-        finally:
-            self.creating.discard(key)
-            if isinstance(action, Create) and key not in self.cache.views[self.policy.downstream]:
-                self.cache.tell_absent(key)
         self.to_audit.discard(key)
         if isinstance(action, Update) and action.why in REVERTS:
             self._revert_limit.reverted(key, asyncio.get_running_loop().time())

@@ -192,7 +192,7 @@ class RelatedFirst:
         return upstream is None or upstream.terminating
 
     def _has_no_copy(self, key: Key) -> bool:
-        return key not in self._kind.reconciler.creating and self._cache.has_no_copy(key)
+        return key not in self._cache.creates and self._cache.has_no_copy(key)
 
     def _is_gone(self, key: Key) -> bool:
         """Whether upstream's object is gone for certain, or about to go."""
@@ -215,7 +215,7 @@ def _remaining(references: References, wanted: WantedOriginals, kind: Kind) -> I
         yield cache.observe(downstream, Key(references.selection.namespace, "")).found is Gap.UNSEEN
     for key in _candidates(references, cache.views[downstream]):
         found = cache.observe(downstream, key).found
-        is_none = found is Gap.ABSENT and key not in kind.reconciler.creating
+        is_none = found is Gap.ABSENT and key not in cache.creates
         is_not_ours = isinstance(found, View) and not may_delete(found, kind.policy)
         is_needed = wanted.keeps_copy(key) or bool(wanted.table.unreadable)  # one that cannot be read may need it
         yield not (is_none or is_not_ours or is_needed)

@@ -10,6 +10,7 @@ from tests.model.scenes.blocking import LOCAL, MINE, block, blocking, finalizer_
 from tests.model.scenes.policies import delete_policy, drop_policies, serve_policies
 from tests.model.simulation.answers import INTERNAL_ERROR, invalid
 from tests.model.simulation.scene import SOURCES, full_lists, out_of_sight, roles
+from tests.model.simulation.weather import Fate
 from tests.model.simulation.world import World
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
@@ -292,3 +293,23 @@ def test_S5_5_objects_that_wait_for_their_copies_are_verified_together(source: s
         world.pass_time(10)
         assert (set(up.objects()), set(down.objects())) == (set(names[count:]), set(names[count:]))
         assert len(full_lists(world, up.side.value, begun)) <= lists
+
+
+@BOTH
+@pytest.mark.parametrize(("fate", "lag"), [(Fate.SNAPPED, 10.0), (Fate.LATE, 0.0)])
+def test_C6_3_the_finalizer_waits_for_a_copy_whose_create_was_not_answered(source: str, fate: Fate, lag: float) -> None:
+    with blocking(source=source) as world:
+        up, down = roles(world, source)
+        world.begin()
+        world.weather[down.side].lag = lag
+        world.inject(down.side.value, fate, verb="create", part="/goals")
+        world.add("a", source=source, seconds=2)
+        world.remove("a", source=source, seconds=5)
+        assert finalizers(up) == [MINE]
+        world.pass_time(120)
+        assert (up.objects(), down.objects()) == ({}, {})
+        assert [step for step in order(world) if "patch" in step or "delete" in step] == [
+            *(f"{up.side}: patch",),
+            f"{down.side}: delete",
+            f"{up.side}: patch",
+        ]

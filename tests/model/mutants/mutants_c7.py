@@ -101,7 +101,7 @@ MUTANTS = (
            "if self._waits(copy.original):", "if False:",
            noticed_by="C1_7_C6_3_related_copies_go_before_a_copy_that_stays_where_it_was_as_its_object_goes"),
     Mutant("no finalizer waits for a copy in its former place", Finalizers.plan,
-           "key in self._creating or key in self._cache.elsewhere", "key in self._creating",
+           "key in self._cache.creates or key in self._cache.elsewhere", "key in self._cache.creates",
            noticed_by="C1_7_C6_3_with_blocking_an_object_waits_for_its_copy_where_that_was_and_for_related_ones"),
     Mutant("a place that was left before it was listed has what the store knows", reselection._leave_behind,
            "is_known=listed and not under_way", "is_known=not under_way",

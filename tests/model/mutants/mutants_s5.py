@@ -8,6 +8,7 @@ from crsyncer.core.pair import decide
 from crsyncer.core.requests import calls
 from crsyncer.core.watching import watch
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.caching.creates import Creates
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.kinds.stopped_kinds import StoppedKinds
 from crsyncer.engine.pairs.hold_driver import HoldDriver
@@ -15,6 +16,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("a create without an answer has made no copy", Creates.__contains__,
+           " or key in self._until", "",
+           noticed_by="S5_5a_a_copy_whose_create_was_not_answered_is_held_like_the_others"),
     Mutant("whatever has the name of what is gone is a copy that has to go", Kind.pending_ages,
            "copy.deleted_at and may_delete(copy, self.policy)", "copy.deleted_at",
            noticed_by="S5_3_what_is_not_ours_by_the_name_of_what_is_gone_is_no_copy_whose_deletion_is_awaited"),

@@ -8,6 +8,7 @@ from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.requests import calls
 from crsyncer.errors import SyncError
+from tests.model.scenes.policies import apply_policy, serve_policies
 from tests.model.simulation.life import ROBOT
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import (
@@ -156,6 +157,35 @@ def test_S5_5a_a_copy_that_is_being_made_when_its_kind_is_back_without_its_objec
         for name in names[2:]:
             world.robot.delete(name)
         world.pass_time(120)
+        assert holds(world) == [("KindMissing", len(world.robot.objects()))]
+        assert world.journal.asked(verb="delete", kind="goals") == []
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize(("fate", "lag"), [(Fate.SNAPPED, 4.0), (Fate.SNAPPED, 15.0), (Fate.LATE, 0.0)])
+@pytest.mark.parametrize("seconds", [9, 15, 21, 27])
+def test_S5_5a_a_copy_whose_create_was_not_answered_is_held_like_the_others(
+    seconds: int, fate: Fate, lag: float, marked: bool
+) -> None:
+    """As above; but the answer of the create is lost, and the copy is shown, or made, only when its kind is back."""
+    with World() as world:
+        if marked:
+            serve_policies(world.robot)
+            apply_policy(world.robot, specSource="cloud")
+        names = crowd(world, 4)
+        with out_of_sight(world, "down"):
+            redefine(world)
+            for plane in world.planes.values():
+                plane.compact()
+            refused = refuse_lists(world)
+        world.pass_time(20)
+        world.weather[Side.CLOUD].rules.remove(refused)
+        world.weather[Side.ROBOT].latency, world.weather[Side.ROBOT].lag = 2.0, lag
+        world.inject("robot", fate, verb="create", part="/goals", times=2, standing=True)
+        world.pass_time(seconds)
+        for name in names[2:]:
+            world.robot.delete(name)
+        world.pass_time(240)
         assert holds(world) == [("KindMissing", len(world.robot.objects()))]
         assert world.journal.asked(verb="delete", kind="goals") == []
 
