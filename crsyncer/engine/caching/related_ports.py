@@ -44,6 +44,10 @@ class RelatedCopies(Protocol):
         """Have the related copies of a primary go. In how many seconds to look again, if they do not."""
         ...
 
+    def deleted(self, key: Key) -> None:
+        """The copy of a primary is deleted, though perhaps not gone."""
+        ...
+
     def waits(self, key: Key) -> bool:
         """Whether the copy of a primary waits now: its deletion had been verified before."""
         ...

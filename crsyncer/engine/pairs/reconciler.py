@@ -243,6 +243,8 @@ class Reconciler:
             self._unhold(key, status)
             raise
         self.to_audit.discard(key)
+        if isinstance(action, Delete) and self.related_first is not None:
+            self.related_first.deleted(key)
         if isinstance(action, Update) and action.why in REVERTS:
             self._revert_limit.reverted(key, asyncio.get_running_loop().time())
         side, resource = self.policy.downstream, self.policy.resource

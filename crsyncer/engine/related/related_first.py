@@ -151,6 +151,11 @@ class RelatedFirst:
             return 0.0
         return None if self._is_blocked(key) else max(_SOONEST_SECONDS, since + _LONGEST_SECONDS - now)
 
+    def deleted(self, key: Key) -> None:
+        """The copy of a primary is deleted, though perhaps not gone: so this was verified, also where nothing waits."""
+        for entry in self._entries.values() if self._is_going(key) else ():
+            self._release(entry, key)
+
     def related_copies_changed(self, resource: str, key: Key | None) -> None:
         """The copy of an original is gone, or (None) more is known of all: look at the primaries that wait."""
         for source, references in list(self._released.items()):

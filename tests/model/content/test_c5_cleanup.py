@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.core.content.object_content import UPSTREAM_UID
-from crsyncer.core.model import Side
+from crsyncer.core.model import Json, Side
 from tests.model.scenes.config_maps import annotate_map, data, delete_map, maps, put_map
 from tests.model.scenes.policies import apply_policy, delete_policy, edit_policy, put_policy
 from tests.model.scenes.related import BOTH, EDGE, MAPS, ends, entry, part_entry, parts, refer, related
@@ -236,3 +236,29 @@ def test_C5_4_without_the_store_a_primary_that_is_about_to_go_still_needs_its_re
         annotate_map(there, "m", {}, finalizers=[])
         world.settle()
         assert (world.cloud.objects(), world.robot.objects(), data(there)) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("mode", ["async", "blocking"])
+@pytest.mark.parametrize("form", [EDGE, {"reference": "/spec/maps/*"}])
+@BOTH
+def test_C5_4_a_primary_refers_to_nothing_new_once_the_deletion_of_its_copy_is_verified(
+    origin: str, form: Json, mode: str, restarted: bool
+) -> None:
+    with related(origin, object=form, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        edit_policy(world, related=[entry(origin, object=form, cleanup="keep")], deletion={"mode": mode})
+        put_map(here, "m", labels={"tier": "edge"}, x="1")
+        world.add("g", spec={"maps": ["m", "n"]})
+        world.robot.finalize("g", "example.com/wait")
+        world.remove("g")
+        if restarted:
+            restart(world, kill=True)
+        put_map(here, "n", labels={"tier": "edge"}, x="1")
+        world.settle()
+        assert (set(world.robot.objects()), set(data(there))) == ({"g"}, {"m"})
+        world.robot.finalize("g")
+        world.settle()
+        assert (world.cloud.objects(), world.robot.objects(), set(data(there))) == ({}, {}, {"m"})
+        world.add("g", spec={"maps": ["n"]})
+        assert set(data(there)) == {"m", "n"}

@@ -19,6 +19,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("a primary whose copy is deleted goes on selecting as long as nothing waits for it", RelatedFirst.deleted,
+           "if self._is_going(key) else ()", "if False else ()",
+           noticed_by="C5_4_a_primary_refers_to_nothing_new_once_the_deletion_of_its_copy_is_verified"),
     Mutant("of a filtered kind of related objects any local one is adopted", Writer._exists,
            "if is_local and not self._policy.selects(labels(found)):", "if False:",
            noticed_by="C5_3_C2_5_of_a_filtered_kind_only_what_is_labelled_for_the_robot_is_adopted"),
