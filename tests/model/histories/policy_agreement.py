@@ -69,9 +69,16 @@ def _of_primaries(machine: "PolicyMachine") -> list[str]:
     if machine.setup.orphans == "delete" and machine.down.side is Side.ROBOT:
         local = [copy for copy in copies.values() if not stamp(copy) and checker.is_selected(copy)]
         found += [f"{copy['metadata']['name']} is an orphan" for copy in local]
-    # Without the store, only its marks tell whose copy one is: of a torn one nothing does, so it is local (C2.2).
-    left = [uid for uid in by_uid if uid not in checker.twins and not (checker.forgot and not is_named(by_uid[uid][0]))]
+    left = [uid for uid in by_uid if uid not in checker.twins and not _is_of_nobody(machine, by_uid[uid][0])]
     return found + [f"the copy of nothing: {by_uid[uid][0]['metadata']['name']}" for uid in left]
+
+
+def _is_of_nobody(machine: "PolicyMachine", copy: Json) -> bool:
+    """Whether nothing tells whose copy one is, so that it is local (C2.2): the store is lost, and its marks are torn.
+
+    Its object, which might tell, is gone, or (of related ones) nothing refers to it, so that it is not read either.
+    """
+    return machine.checker.forgot and not is_named(copy)
 
 
 def _may_be_taken(machine: "PolicyMachine", taken: Json) -> bool:
@@ -159,8 +166,9 @@ def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
     }
     for uid, copy in by_uid.items():
         changed = [time for time in references.changed if time > checker.born(copy) - 60]
-        # One that lost its labels is out of sight, and not deleted (C5.3).
+        # One that lost its labels is out of sight, and not deleted (C5.3); nor is what nothing tells whose copy it is.
         excused = bool(changed) or uid in needed or uid in checker.twins or not is_marked(copy)
+        excused |= _is_of_nobody(machine, copy)
         if cleanup == {"delete"} and not excused:
             found.append(f"{resource} {copy['metadata']['name']} is the copy of what nothing refers to")
     return found

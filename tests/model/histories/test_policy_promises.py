@@ -100,6 +100,17 @@ HISTORIES = {
             Step("wait", (200.0,)),
         ),
     ),
+    "torn, and forgotten": (
+        _PARTS,
+        (
+            Step("put", (PARTS, "m2", 3, 0, 3)),
+            Step("create", ("a", 6, 3, 0, 1)),
+            Step("wait", (5.0,)),
+            Step("refer", ("a", 2, 1, 0)),
+            Step("tear_related", (PARTS, "m2", 4)),
+            Step("lose_store", ()),
+        ),
+    ),
     "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
 }
 """By the names that mutants give them."""
