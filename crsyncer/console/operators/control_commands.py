@@ -133,6 +133,11 @@ class ControlCommands:
                 hint=f"{hold_row(group)['hint']}; then the hold ends",
             )
         kind, names = self._running_kind(group.resource), sorted(map(str, group.keys))
+        if group.reason is HoldReason.KIND_MISSING and self._kinds.entries[group.resource].may_have_moved():
+            raise SyncError(
+                f"{hold_id} cannot be released before the cloud shows which versions it serves of {group.resource}",
+                hint="crsyncer status shows whether the cloud is connected; then run the command again",
+            )
         answer = {"id": hold_id, "resource": group.resource, "reason": group.reason, "objects": len(names)}
         if dry_run:
             return answer | {"names": names, "shown": digest(names)}

@@ -209,7 +209,7 @@ def _counts(kind: Kind, context: EngineContext) -> Json:
 
 def _mass_deletion(kind: Kind, now: float) -> Json | None:
     """The last mass deletion that was carried out, for an hour (S5.5b)."""
-    objects, time = kind.mass_deletion
+    objects, time = kind.hold_driver.machine.mass_deletion
     return {"objects": objects, "time": rfc3339(time)} if now - time < _MASS_DELETION_SECONDS else None
 
 

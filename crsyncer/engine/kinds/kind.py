@@ -53,7 +53,7 @@ class Kind:
         self._downstream = context.connections[policy.downstream]
         self._tasks = asyncio.TaskGroup()
         self.informer_set = InformerSet(self.cache, spawn=self.spawn)
-        self._hold_driver = HoldDriver(
+        self.hold_driver = HoldDriver(
             cache=self.cache,
             context=context,
             informer_set=self.informer_set,
@@ -64,7 +64,7 @@ class Kind:
             policy,
             cache=self.cache,
             context=context,
-            hold_driver=self._hold_driver,
+            hold_driver=self.hold_driver,
             settled=self._end_restore,
             unlisted=self._unlisted,
         )
@@ -72,7 +72,7 @@ class Kind:
             self.reconciler,
             context=context,
             informer_set=self.informer_set,
-            hold_driver=self._hold_driver,
+            hold_driver=self.hold_driver,
             counted=self._reconcile_all,
             spawn=self.spawn,
         )
@@ -106,24 +106,19 @@ class Kind:
                 self.cache.distrust(side)
                 self._rewound_sides.add(side)
         if remapped:
-            with self._hold_driver.event() as machine:
+            with self.hold_driver.event() as machine:
                 machine.holds.hold_every(RESTORED, context.clock())
             self._report_fact(Action.HELD, HoldReason.RESTORED, "the namespace map has changed")
 
     @property
     def kind_missing(self) -> bool:
         """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
-        return self._hold_driver.holds.kind_missing
+        return self.hold_driver.holds.kind_missing
 
     @property
     def is_held(self) -> bool:
         """Whether every deletion of the kind is held."""
-        return self._hold_driver.holds.held_every() is not None
-
-    @property
-    def mass_deletion(self) -> tuple[int, float]:
-        """How many objects the last mass deletion had that was carried out, and when: Unix time, 0: there was none."""
-        return self._hold_driver.machine.mass_deletion
+        return self.hold_driver.holds.held_every() is not None
 
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
@@ -132,7 +127,7 @@ class Kind:
     async def run(self) -> None:
         """Keep the kind in agreement, forever. Its jobs, lists and questions end with this task."""
         async with self._tasks:
-            self.spawn(self._hold_driver.run())
+            self.spawn(self.hold_driver.run())
             for informer in self.informers:
                 self.spawn(informer.listwatch.run())
             self.spawn(self.auditor.run())
@@ -159,14 +154,14 @@ class Kind:
 
     def hold_all(self) -> None:
         """An operator holds every deletion."""
-        with self._hold_driver.event() as machine:
+        with self.hold_driver.event() as machine:
             machine.holds.hold_every(MANUAL, self._context.clock())
         self._report_fact(Action.HELD, HoldReason.MANUAL, MANUAL.message)
         self._context.report_changed()
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
         """An operator releases what is held for a reason."""
-        self._hold_driver.release(reason, keys)
+        self.hold_driver.release(reason, keys)
         self._report_fact(Action.RELEASED, reason, f"an operator released {count(len(keys), 'object')}")
         for key in keys:
             self.reconciler.enqueue(key)
@@ -190,12 +185,12 @@ class Kind:
     def cloud_answers(self, call: Call, reply: Reply) -> None:
         """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
         if self.policy.upstream is Side.CLOUD and call == self._discovery:
-            with self._hold_driver.event() as machine:
+            with self.hold_driver.event() as machine:
                 machine.discovery_shown(reply.body)
 
     def negotiated(self, policy: KindPolicy) -> None:
         """A negotiation has agreed on the same version again, as a guess perhaps."""
-        self._hold_driver.negotiated(policy)
+        self.hold_driver.negotiated(policy)
 
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.
@@ -214,7 +209,7 @@ class Kind:
             for key, tombstone in self.cache.tombstones.items()
             if key in copies and may_delete(copies[key], self.policy)
         }
-        unverified = (key for key in self._hold_driver.holds.unverified() if key in going and key not in held)
+        unverified = (key for key in self.hold_driver.holds.unverified() if key in going and key not in held)
         deletions = (going[key] for key in unverified if not copies[key].terminating)
         here = (copy for copy in copies.values() if not copy.unselected)  # of others `left_behind` tells
         finalizing = (copy.deleted_at for copy in here if copy.deleted_at and may_delete(copy, self.policy))
@@ -245,7 +240,7 @@ class Kind:
             self.reconciler.outcomes.unfinalized.pop(key, None)
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
-                with self._hold_driver.event() as machine:
+                with self.hold_driver.event() as machine:
                     machine.recheck_crd()  # the object's successor may have come with the kind's
             self.reconciler.outcomes.event_arrived(job)
             if key in self.cache.pending:
@@ -255,7 +250,7 @@ class Kind:
             self.cache.lost(side, key)
             if side is self.policy.downstream:
                 self._decide_waiting()
-            self._hold_driver.holds.gone(key)
+            self.hold_driver.holds.gone(key)
             if side is Side.CLOUD:
                 self._context.other_agents.forget(self.policy.resource, key)
         if gone or plan is None or not self.reconciler.settle(job, plan, status_taken=side is self.policy.downstream):
@@ -287,7 +282,7 @@ class Kind:
             context.report_changed()
 
     def _freshness_changed(self, side: Side, namespace: str) -> None:
-        self._hold_driver.freshness_changed(side)
+        self.hold_driver.freshness_changed(side)
         if side is self.policy.upstream:
             self._decide_waiting()
         if side is self.policy.downstream:
@@ -307,7 +302,7 @@ class Kind:
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
         if all(map(self.informer_set.is_complete, Side)):  # nobody works on a key any more that was selected before
-            known = self.cache.known_keys() | self._hold_driver.holds.elsewhere
+            known = self.cache.known_keys() | self.hold_driver.holds.elsewhere
             self._context.holds.keep_only(self.policy.resource, known)
         self.left_behind.wake()
         self._end_restore()
@@ -348,7 +343,7 @@ class Kind:
         upstream = side is self.policy.upstream
         if how is not Rewind.REBOOTED and not upstream:
             self.left_behind.count_again()
-        with self._hold_driver.event() as machine:
+        with self.hold_driver.event() as machine:
             if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())
                 self._report_fact(Action.HELD, HoldReason.RESTORED, RESTORED.message)
@@ -363,7 +358,7 @@ class Kind:
         whatever is deleted later is deleted on purpose.
         """
         creating = bool(self.cache.creates)
-        if not self._hold_driver.machine.restore_is_over(settled=settled, creating=creating):
+        if not self.hold_driver.machine.restore_is_over(settled=settled, creating=creating):
             return
         unlisted = [side for side in Side if not self.informer_set.is_complete(side)]
         for side in unlisted:  # a crash may have lost the record of a copy that the restore would delete
@@ -373,7 +368,7 @@ class Kind:
             self._report_fact(
                 Action.RELEASED, HoldReason.RESTORED, f"the {self.policy.upstream}'s restore deletes no copy"
             )
-            self._hold_driver.release(HoldReason.RESTORED, ())
+            self.hold_driver.release(HoldReason.RESTORED, ())
 
     def _report_fact(self, action: Action, reason: HoldReason, message: str) -> None:
         """Report what becomes of the kind's deletions."""
@@ -390,7 +385,7 @@ class Kind:
             self.reconciler.related_first.hold()
 
     def _phase_changed(self) -> None:
-        self._hold_driver.phase_changed()
+        self.hold_driver.phase_changed()
         self._context.report_changed()
 
     def _unlisted(self, key: Key) -> None:

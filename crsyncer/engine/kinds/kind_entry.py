@@ -44,6 +44,8 @@ class KindEntry:
         self.task: asyncio.Task[None] | None = None
         self.version_served = False
         """Whether the cloud still serves the negotiated version, by its latest answer."""
+        self.answered = -1
+        """How many reasons there were when the cloud was asked for its versions and answered; -1: never."""
         self.wake = asyncio.Event()
         self._stored: Mapping[Key, Pending] = {}
         """The statuses that wait in the store while the kind is not synced."""
@@ -73,9 +75,19 @@ class KindEntry:
         """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""
         if self.kind is None:
             return 0
-        reconciler = self.kind.reconciler
-        writer = reconciler.outbox if self.policy.upstream is Side.CLOUD else reconciler.outcomes
-        return writer.suspicions + sum(each.state.expiries for each in self.kind.on(Side.CLOUD))
+        reconciler, expiries = self.kind.reconciler, sum(each.state.expiries for each in self.kind.on(Side.CLOUD))
+        if self.policy.upstream is Side.CLOUD:
+            return expiries + reconciler.outbox.suspicions + self.kind.hold_driver.suspicions
+        return expiries + reconciler.outcomes.suspicions
+
+    def may_have_moved(self) -> bool:
+        """Whether the cloud may serve upstream's objects in another version: it was not asked since they vanished.
+
+        Its collection in the version that is spoken answers as one of a deleted kind does (404).
+        """
+        is_cloud, kind = self.policy.upstream is Side.CLOUD, self.kind
+        unseen = kind is not None and kind.hold_driver.is_presumed_absent
+        return is_cloud and unseen and self.reasons() > self.answered
 
     def is_missing(self) -> bool:
         """Whether the cloud does not serve the kind."""

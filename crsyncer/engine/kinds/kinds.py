@@ -296,7 +296,7 @@ class Kinds:
 
     async def _renegotiate(self, entry: KindEntry, negotiated: KindPolicy | Disagreement) -> KindPolicy | Disagreement:
         """Negotiate whenever there is a reason to; return the first result that differs."""
-        reasons, failures = 0, int(entry.error is not None)
+        reasons, failures, entry.answered = 0, int(entry.error is not None), -1
         cloud = self._context.connections[Side.CLOUD]
         while True:
             await self._until_due(entry, known=reasons if entry.version_served else -1)
@@ -309,7 +309,7 @@ class Kinds:
                 failures += 1
                 entry.version_served = False
                 continue
-            entry.version_served = not isinstance(result, Disagreement)
+            entry.version_served, entry.answered = not isinstance(result, Disagreement), reasons
             failures = 0 if entry.version_served and not entry.is_missing() else failures + 1
             if not isinstance(result, Disagreement):
                 self._context.store.put_meta(f"negotiated:{result.resource}", to_store(result))

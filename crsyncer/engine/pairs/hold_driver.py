@@ -79,6 +79,9 @@ class HoldDriver:
         """Done when the present round of verification is over."""
         self._version_is_guess = cache.policy.version_is_guess and self._upstream is Side.CLOUD
         """Whether nothing has shown yet that upstream serves the kind in this version."""
+        self.suspicions = 0
+        """How often the kind went out of sight: upstream may serve it in another version."""
+        self._was_presumed_absent = False
         self._kind_wide_name, self._crd_name = kind_wide_name(cache.policy.resource), crd_name(cache.policy)
         self._another_name = another_name(cache.policy)
         self._mass_name = f"mass-deletion:{cache.policy.resource}"
@@ -144,10 +147,14 @@ class HoldDriver:
             if not wanted[key]:
                 del wanted[key]
 
+    @property
+    def is_presumed_absent(self) -> bool:
+        """Whether an object of the kind is taken for absent once its hold is released: no watch would show it."""
+        return self.holds.kind_missing and Freshness.STORED in self._informer_set.freshnesses(self._upstream)
+
     def release(self, reason: HoldReason, keys: Collection[Key]) -> None:
         """Release a hold: an operator asks for that, or nothing is held any more."""
-        unwatched = Freshness.STORED in self._informer_set.freshnesses(self._upstream)
-        if self.holds.kind_missing and reason is HoldReason.KIND_MISSING and unwatched:
+        if reason is HoldReason.KIND_MISSING and self.is_presumed_absent:
             absent = set(keys)
             for key in keys:
                 self._cache.lost(self._upstream, key)  # an object of a kind that upstream does not serve is absent
@@ -258,6 +265,9 @@ class HoldDriver:
             self._context.recorder.record(fact)
         machine.notes.clear()
         machine.facts.clear()
+        presumed = self.is_presumed_absent
+        self.suspicions += presumed and not self._was_presumed_absent
+        self._was_presumed_absent = presumed
         if HoldReason.KIND_MISSING in kind_wide and not self.holds.kind_missing:
             self._kind_is_back()
 

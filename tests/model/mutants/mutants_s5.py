@@ -10,6 +10,8 @@ from crsyncer.core.watching import watch
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.caching.creates import Creates
 from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.kind_entry import KindEntry
+from crsyncer.engine.kinds.kinds import Kinds
 from crsyncer.engine.kinds.stopped_kinds import StoppedKinds
 from crsyncer.engine.pairs.hold_driver import HoldDriver
 from tests.model.mutants.mutant import Mutant
@@ -44,15 +46,21 @@ MUTANTS = (
            'resource is not None and "create" not in (resource.get("verbs") or [])', "False",
            noticed_by="S5_5a_a_kind_that_is_only_being_deleted_is_missing_already"),
     Mutant("what is released of a missing kind is still there, as far as is known", HoldDriver.release,
-           "if self.holds.kind_missing and reason is HoldReason.KIND_MISSING and unwatched:", "if False:",
+           "if reason is HoldReason.KIND_MISSING and self.is_presumed_absent:", "if False:",
            noticed_by="S5_5a_what_is_held_for_a_missing_kind_is_released_for_good"),
     Mutant("a kind that is released while it is missing is not listed", HoldDriver.release,
            "informer.state.forget_cursor()\n"
            "        self._informer_set.request_list(self._upstream, AgentListReason.RELEASED)", "pass",
            noticed_by="S5_5a_what_is_released_while_its_kind_is_missing_comes_back_with_the_kind"),
     Mutant("a release takes what a watch shows again for absent", HoldDriver.release,
-           "and unwatched:", ":",
+           "self.is_presumed_absent", "self.holds.kind_missing",
            noticed_by="S5_5a_a_release_deletes_no_copy_whose_original_a_watch_shows_again"),
+    Mutant("a missing kind is released whatever the cloud may serve", KindEntry.may_have_moved,
+           "self.reasons() > self.answered", "False",
+           noticed_by="S5_5a_a_missing_kind_is_released_once_the_cloud_has_shown_that_it_serves_no_other_version"),
+    Mutant("an answer counts that began before the kind was missed", Kinds._renegotiate,
+           "not isinstance(result, Disagreement), reasons", "not isinstance(result, Disagreement), entry.reasons()",
+           noticed_by="S1_5_S5_5a_versions_that_change_while_the_cloud_is_asked_for_them_are_asked_for_again_before"),
     Mutant("a job that has its answer ends the verification for all that wait for it", HoldDriver.verify,
            "if not wanted[key]:", "if True:",
            noticed_by="S5_5_a_job_that_has_its_answer_does_not_end_the_verification_that_another_waits_for"),

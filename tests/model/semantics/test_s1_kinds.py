@@ -8,7 +8,9 @@ import pytest
 from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.kinds.namespaces import same_names
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.backoff import UNSERVED
+from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
 from tests.model.simulation.answers import FORBIDDEN, NOT_SERVED
 from tests.model.simulation.life import ROBOT, AgentSettings
@@ -20,6 +22,7 @@ from tests.model.simulation.scene import (
     define,
     holds,
     original,
+    release,
     restart,
     roles,
     row,
@@ -113,6 +116,26 @@ def test_S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_it_ser
         assert (row(world)["version"], state(world)) == ("v2", "syncing")
         both_ways(world, name="b")
         assert world.journal.asked(verb="delete") == []
+
+
+def test_S1_5_S5_5a_versions_that_change_while_the_cloud_is_asked_for_them_are_asked_for_again_before_a_release() -> (
+    None
+):
+    with scene() as world:
+
+        def edit(_: Side, call: Call, __: Reply) -> None:
+            if call.path == f"/apis/{GROUP}":
+                world.listeners.remove(edit)
+                world.cloud.apply(crd(GROUP, versions=("v2",)))
+
+        world.begin("a")
+        world.listeners.append(edit)
+        define(world, "robot", versions=("v1", "v3"), storage="v1", seconds=1)
+        assert holds(world) == [("KindMissing", 1)]
+        with pytest.raises(SyncError, match="cannot be released before"):
+            release(world)
+        world.pass_time(10)
+        assert (set(world.robot.objects()), state(world)) == ({"a"}, "version-mismatch")
 
 
 def test_S1_5_a_version_that_the_cloud_stops_serving_is_not_called_a_removed_crd_nor_is_a_release_advised() -> None:

@@ -8,6 +8,7 @@ from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.requests import calls
 from crsyncer.errors import SyncError
+from crsyncer.ports import Reply
 from tests.model.scenes.policies import apply_policy, serve_policies
 from tests.model.simulation.life import ROBOT
 from tests.model.simulation.plane import GROUP
@@ -22,6 +23,7 @@ from tests.model.simulation.scene import (
     out_of_sight,
     redefine,
     refuse_lists,
+    release,
     restart,
     scene,
     state,
@@ -109,6 +111,34 @@ def test_S5_5a_what_is_held_for_a_missing_kind_is_released_for_good() -> None:
         world.cloud.apply(crd(GROUP))
         world.add("g000", spec={"x": 2})
         assert (copy(world, "g000")["spec"], holds(world)) == ({"x": 2}, [])
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_S5_5a_a_missing_kind_is_released_once_the_cloud_has_shown_that_it_serves_no_other_version_of_it(
+    restarted: bool,
+) -> None:
+    with World() as world:
+        world.begin("a", "b")
+        uids = {name: each["metadata"]["uid"] for name, each in world.robot.objects().items()}
+        unanswered = world.inject("cloud", Reply(503, {}), verb="discover", part=f"/apis/{GROUP}", times=math.inf)
+        define(world, "cloud", versions=("v2",), seconds=20)
+        if restarted:
+            restart(world, kill=True, seconds=20)
+        assert holds(world) == [("KindMissing", 2)]
+        for dry_run in (True, False):
+            with pytest.raises(SyncError, match="cannot be released before"):
+                world.order("release", id=world.status()["holds"][0]["id"], dryRun=dry_run)
+        world.weather[Side.CLOUD].rules.remove(unanswered)
+        world.pass_time(60)
+        assert state(world) == "version-mismatch"
+        define(world, "cloud", versions=("v1", "v2"), storage="v2", seconds=60)
+        assert (holds(world), state(world)) == ([], "syncing")
+        assert {name: each["metadata"]["uid"] for name, each in world.robot.objects().items()} == uids
+        world.cloud.drop_kind()
+        world.pass_time(20)
+        release(world)
+        world.settle()
+        assert world.robot.objects() == {}
 
 
 def test_S5_5a_a_kind_deleted_on_the_robot_costs_no_copy_in_the_cloud() -> None:
