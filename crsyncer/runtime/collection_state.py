@@ -125,6 +125,10 @@ class CollectionState:
         """Whether the known objects are of this very collection, so that a digest may show the same."""
         self._incomplete = False
         """Whether the last list was not consistent: objects that were deleted before the cursor may still be known."""
+        self._former: tuple[str, Checkpoint | None] = ("", None)
+        """Of a list that an agent before this one did not end: its history, and the newest object that it showed."""
+        if cursor is not None and not cursor.is_finished and cursor.path == self._path:
+            self._former = cursor.identity, self._newest_up_to(cursor.resource_version)
 
     # The cursor
 
@@ -150,7 +154,7 @@ class CollectionState:
     def forget_cursor(self) -> None:
         """The cursor belongs to a CRD that is gone; another of its name is served."""
         self._compare_identity()
-        self._seen = ("", "")
+        self._forget_seen()
         self.drop_cursor()
 
     def highest_revision(self) -> int:
@@ -170,8 +174,16 @@ class CollectionState:
         return number_of(cursor.resource_version) if cursor is not None and is_known else 0
 
     def checkpoint(self) -> Checkpoint | None:
-        """The newest known object up to the cursor, the last event's one included."""
-        cursor = self.cursor() or ""
+        """The newest known object up to the cursor, the last event's one included.
+
+        Before a list has ended, what the store had of one that did not end: what is shown now may be another history.
+        """
+        cursor, (identity, former) = self.cursor(), self._former
+        if cursor is None:
+            return former if identity == self.connection.history_identity else None
+        return self._newest_up_to(cursor)
+
+    def _newest_up_to(self, cursor: str) -> Checkpoint | None:
         if not cursor.isdigit():
             return None
         if self.handler.revisions.bound <= number_of(self._seen[1]) <= int(cursor):
@@ -277,6 +289,7 @@ class CollectionState:
         for key in missing:
             self.handler.absent(key)
         self._listed, self._new_versions = set(), set()
+        self._former = "", None
 
     def missing(self, listed: AbstractSet[Key], listed_at: str) -> list[Key]:
         """The known objects that a list of this resourceVersion should have shown. All of them are looked at."""
@@ -351,5 +364,9 @@ class CollectionState:
     def _rewind(self, how: Rewind) -> None:
         log.info("%s %s is listed anew: %s", self.connection.name, self.name, how.value)
         if how is not Rewind.REBOOTED:
-            self._seen = ("", "")  # it belongs to the former history
+            self._forget_seen()
         self.handler.rewound(how)
+
+    def _forget_seen(self) -> None:
+        """What was seen last is of another history, or of another CRD."""
+        self._seen, self._former = ("", ""), ("", None)

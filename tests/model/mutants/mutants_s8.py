@@ -4,7 +4,7 @@ from crsyncer.core.kinds.naming import Naming
 from crsyncer.core.pair import compose
 from crsyncer.core.watching import identity, restore_detection
 from crsyncer.engine.caching.cache import Cache
-from crsyncer.engine.kinds import reselection
+from crsyncer.engine.kinds import kind_entry, reselection
 from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.pairs import generations
 from crsyncer.runtime.cluster_identity import ClusterIdentity
@@ -27,6 +27,12 @@ MUTANTS = (
            noticed_by="S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_back"),
     Mutant("an agent that is killed during its first list does not know how new its objects are",
            CollectionState.page_arrives, "self.cursor() is None and", "False and",
+           noticed_by="S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list"),
+    Mutant("what a list showed that never ended proves no history", CollectionState.checkpoint,
+           "return former if", "return None if",
+           noticed_by="S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list"),
+    Mutant("a collection whose list never ended shows no revision", kind_entry.probe_calls,
+           "each.cursor is not None", "each.state.cursor() is not None",
            noticed_by="S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list"),
     Mutant("a cursor that has expired takes along how far the cluster had come", CollectionState.drop_cursor,
            "self.handler.cursor.unfinished()", "None",

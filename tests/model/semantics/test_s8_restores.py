@@ -100,8 +100,11 @@ def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(running: bool) 
         assert (holds(world), world.status()["health"]) == ([], "healthy")
 
 
+@pytest.mark.parametrize("overtakes", [False, True])
 @pytest.mark.parametrize("source", SOURCES)
-def test_S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list(source: str) -> None:
+def test_S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list(
+    source: str, overtakes: bool
+) -> None:
     met = 0
     for steps in range(10, 90, 4):
         with World(steps, kinds={"goals": {"source": source}}) as world:
@@ -118,6 +121,8 @@ def test_S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_
             world.pass_time(5)
             world.crash()
             up.restore(backup)
+            if overtakes:
+                up.others_write(100)
             if world.disk.known(0.0).uids & uids:
                 met += 1
                 world.begin(seconds=120)
