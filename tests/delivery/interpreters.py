@@ -50,7 +50,7 @@ def packaged() -> Interpreter:
     """The interpreter that the package brings: Debian 12's. Skips the test where there is none and apt finds none."""
     ours = Path("/usr/bin/python3.11")
     if _is_debian_12() and _works(ours):
-        return Interpreter(ours, _dependencies(ours, "3.11"))
+        return _alone(ours, "3.11")
     fetched = _DEBIAN / "usr/bin/python3.11"
     if not _works(fetched):
         if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
@@ -60,7 +60,7 @@ def packaged() -> Interpreter:
         done = subprocess.run(unpack, capture_output=True, text=True, timeout=600)
         if done.returncode != 0 or not _works(fetched):
             pytest.skip(f"no Python of Debian 12 here, and it cannot be fetched: {done.stderr[-300:]}")
-    return Interpreter(fetched, _dependencies(fetched, "3.11"))
+    return _alone(fetched, "3.11")
 
 
 def found(version: str) -> Interpreter:
@@ -69,8 +69,19 @@ def found(version: str) -> Interpreter:
     for folder in (*map(Path, os.get_exec_path()), *sorted(roots)):
         program = folder / f"python{version}"
         if _works(program, version):
-            return Interpreter(program, _dependencies(program, version))
+            return _alone(program, version)
     pytest.skip(f"no Python {version} on the PATH or of pyenv here")
+
+
+def _alone(program: Path, version: str) -> Interpreter:
+    """An interpreter that does not see what else is installed for it on this machine, as the package's does not."""
+    environment = ROOT / ".venv/alone" / program.relative_to("/")
+    (environment / "bin").mkdir(parents=True, exist_ok=True)
+    (environment / "pyvenv.cfg").write_text(f"home = {program.parent}\ninclude-system-site-packages = false\n")
+    python = environment / "bin/python"
+    python.unlink(missing_ok=True)
+    python.symlink_to(program)
+    return Interpreter(python, _dependencies(program, version))
 
 
 def _is_debian_12() -> bool:
