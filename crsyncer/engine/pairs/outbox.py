@@ -352,16 +352,9 @@ class Outbox:
     def _acknowledge(self, key: Key, row: Pending, *, wire: str, resource_version: str, returned: bool) -> None:
         """Upstream, or (`returned`) the robot's own object there, has the row's value.
 
-        A newer row stays (S6.3), and so does one whose value has changed since.
+        A newer row stays (S6.3), and so does one whose value has changed since. The record goes first: a crash between
+        them leaves a row that knows what may still be on its way to upstream.
         """
-        now = self._cache.pending.get(key)
-        current = not self._maps or wire == _wire(self._value(key, row))
-        if now is not None and now.seq == row.seq and current:
-            self._cache.set_pending(key, None)
-        elif now is not None:
-            unanswered = "" if now.unanswered == wire else now.unanswered
-            since = min(now.since, self._clock())
-            self._cache.set_pending(key, replace(now, since=since, merged=0, unanswered=unanswered))
         record = self._cache.record_of(key, row.upstream_uid)
         upstream = self._cache.views[self._policy.upstream].get(key)
         echoed = upstream is not None and upstream.resource_version == resource_version
@@ -380,6 +373,14 @@ class Outbox:
                 unanswered=_with(record.unanswered, "" if row.unanswered == wire else row.unanswered),
             ),
         )
+        now = self._cache.pending.get(key)
+        current = not self._maps or wire == _wire(self._value(key, row))
+        if now is not None and now.seq == row.seq and current:
+            self._cache.set_pending(key, None)
+        elif now is not None:
+            unanswered = "" if now.unanswered == wire else now.unanswered
+            since = min(now.since, self._clock())
+            self._cache.set_pending(key, replace(now, since=since, merged=0, unanswered=unanswered))
 
 
 def _with(unanswered: tuple[str, ...], wire: str) -> tuple[str, ...]:

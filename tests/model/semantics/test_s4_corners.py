@@ -100,6 +100,26 @@ def test_S4_4_a_seed_that_a_crash_interrupts_is_still_given() -> None:
             assert (copy(world)["status"], original(world)["status"]) == ({"k": "old"}, {"k": "old"}), steps
 
 
+def test_S4_1_S6_3_a_status_that_waits_behind_an_acknowledged_one_outlives_a_crash_and_its_copy() -> None:
+    for cut in range(16):
+        with scene() as world:
+            world.begin("a")
+            for number in (1, 2):
+                world.robot.set_status("a", {"n": number})
+            while original(world).get("status") != {"n": 1}:
+                world.pass_time(0.001)
+            world.pass_time(0.03)  # the answer has come
+            rows, durable = list(world.disk.rows), world.disk.durable
+            world.crash()
+            world.disk.rows = rows[: durable + cut]  # what had reached the disk by then
+            world.disk.durable = len(world.disk.rows)
+            waits = [row[3] for row in world.disk.rows if row[0] == "pending"][-1:]
+            world.robot.delete("a")
+            world.start()
+            world.settle()
+            assert not any(waits) or original(world)["status"]["n"] >= waits[0].value["n"], cut
+
+
 @pytest.mark.parametrize("value", [[1, 2], "text", 7, False, {"deep": {"er": None}}], ids=str)
 def test_S4_5_a_subtree_may_be_any_value(value: Any) -> None:
     with World(kinds={"goals": {"subtree": "robot"}}) as world:
