@@ -4,6 +4,7 @@ Users of the world mark every status with the uid of the upstream object that it
 grows (`n`), so that one that lands on the wrong object, or too late, gives itself away.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.simulation.api_server import CRDS
+from tests.model.simulation.disk import RETRY_SECONDS
 from tests.model.simulation.judge import is_guarded, stamp
 from tests.model.simulation.life import ROBOT
 from tests.model.simulation.plane import GROUP
@@ -153,8 +155,10 @@ class Checker:
     born: dict[str, float] = field(default_factory=dict)
     """When each downstream object came to be, by uid."""
     violations: list[str] = field(default_factory=list)
-    noticed_kind: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    noticed_kind: dict[str, dict[float, float]] = field(default_factory=lambda: defaultdict(dict))
     """When the agent was told of the deletion of which kinds, and when that was written down at the latest."""
+    _stuck_until: float = 0.0
+    """When what the disk has refused is written down at the latest; inf: it refuses still."""
     late: set[str] = field(default_factory=set)
     """Copies, by uid, that were made when their objects were gone, maybe by a forgotten request."""
     released: set[str] = field(default_factory=set)
@@ -199,20 +203,25 @@ class Checker:
 
     def _answered(self, side: Side, call: Call, reply: Reply) -> None:
         """The agent was told of a kind that is not served any more."""
+        now, refuses = self.world.clock.unix(), self.world.disk.refuses
+        if refuses or self._stuck_until == math.inf:
+            self._stuck_until = math.inf if refuses else now + RETRY_SECONDS
+            for told in self.noticed_kind.values():
+                told.update({at: self._stuck_until for at, written in told.items() if now < written})
         if call.path != f"/apis/{GROUP}/v1":
             return
         served = {r["name"]: r["verbs"] for r in reply.body.get("resources", [])}
         for resource, spec in self.kinds.items():
             if side is spec.upstream and "create" not in served.get(spec.plural, []):
-                now, weather = self.world.clock.unix(), self.world.weather[side]
+                weather = self.world.weather[side]
                 slowly = weather.latency + weather.jitter + self.world.disk.commit_seconds
-                self.noticed_kind[resource].append((now, now + slowly + _RACE_SECONDS))
+                self.noticed_kind[resource][now] = max(now + slowly + _RACE_SECONDS, self._stuck_until)
 
     def _knows_of(self, resource: str) -> bool:
         """Whether the agent was told that a kind is not served, and lived on to write that down."""
         return any(
             not any(told <= death < written for death in self.world.deaths)
-            for told, written in self.noticed_kind[resource]
+            for told, written in self.noticed_kind[resource].items()
         )
 
     def _kind_known(self, resource: str, side: Side) -> bool:

@@ -27,7 +27,7 @@ from crsyncer.core.model import (
 )
 
 GROUP_SECONDS = 0.25
-_RETRY_SECONDS = 10.0
+RETRY_SECONDS = 10.0
 """Within so long after a disk takes writes again, everything is on it."""
 
 _Row = tuple[str, str, Any, Any]
@@ -228,7 +228,7 @@ class Memory:
         if self._owner.dead:
             return
         if self._disk.refuses:
-            self._commit_within(_RETRY_SECONDS)
+            self._commit_within(RETRY_SECONDS)
         else:
             self._disk.durable = len(self._disk.rows)
 
