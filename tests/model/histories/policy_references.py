@@ -66,8 +66,8 @@ class PolicyReferences:
         """By uid of a primary, what it referred to when it was last synced: resources and places."""
         self.specs: dict[str, Json] = {}
         """By uid, upstream's spec of a primary as it was then."""
-        self._former: dict[tuple[Side, str], tuple[Json, float]] = {}
-        """By side and uid of a primary: the spec that it had before its present one, and until when."""
+        self._former: dict[tuple[Side, str], list[tuple[Json, float]]] = defaultdict(list)
+        """By side and uid of a primary: the specs that it had before its present one, and until when each."""
 
     def change_entries(self, entries: Iterable[Json]) -> None:
         """Somebody changes the entries of the policy, or deletes it."""
@@ -123,22 +123,21 @@ class PolicyReferences:
             uid = checker.of(primary) if side is self._down.side else primary["metadata"]["uid"]
             for entry in entries:
                 if resource_of(entry) == resource:
-                    spec = self._spec_before(side, primary) if before else primary["spec"]
-                    for original in _originals(entry, where, spec, objects_of(plane, resource)):
-                        for naming in self._setup.namings or ({},):
-                            yield uid, original, _place(entry, original, naming)
+                    for spec in self._specs_before(side, primary) if before else [primary["spec"]]:
+                        for original in _originals(entry, where, spec, objects_of(plane, resource)):
+                            for naming in self._setup.namings or ({},):
+                                yield uid, original, _place(entry, original, naming)
 
-    def _spec_before(self, side: Side, primary: Json) -> Json:
-        """The spec that a primary had until a moment ago, or has: a watch may be behind that of the originals."""
-        spec = primary["spec"]
-        before, until = self._former.get((side, primary["metadata"]["uid"]), (spec, -_BEHIND_SECONDS))
-        return before if self._world.clock.now - until < _BEHIND_SECONDS else spec
+    def _specs_before(self, side: Side, primary: Json) -> list[Json]:
+        """The specs that a primary had until a moment ago, and has: a watch may be behind that of the originals."""
+        former = self._former[side, primary["metadata"]["uid"]]
+        return [primary["spec"], *(s for s, until in former if self._world.clock.now - until < _BEHIND_SECONDS)]
 
     def changed_primary(self, side: Side, change: Change) -> None:
         """Somebody changed a primary."""
         before, after = change.before, change.after
         if before is not None and after is not None and before["spec"] != after["spec"]:
-            self._former[side, after["metadata"]["uid"]] = before["spec"], self._world.clock.now
+            self._former[side, after["metadata"]["uid"]].append((before["spec"], self._world.clock.now))
         if before is not None and (after is None or "deletionTimestamp" in after["metadata"]) and side is self._up.side:
             metadata = before["metadata"]
             if "deletionTimestamp" not in metadata:

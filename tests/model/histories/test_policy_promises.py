@@ -48,6 +48,15 @@ _NAMED = (
         "cleanup": "delete",
     },
 )
+_SELECTED = (
+    {
+        "id": "configmaps-selector",
+        "resource": {"group": "", "resource": "configmaps"},
+        "object": {"selector": {"matchLabels": {"tier": "edge"}}, "namespace": "{/spec/home}"},
+        "origin": "cloud",
+        "cleanup": "delete",
+    },
+)
 _BEGIN = (Step("create", ("a", 1, 1, 1, 0)), Step("wait", (20.0,)))
 HISTORIES = {
     "neighbours": (_SUBTREE, (Step("resubtree", (1,)), *_BEGIN, Step("neighbour", ("a",)), Step("report", ("a",)))),
@@ -109,6 +118,17 @@ HISTORIES = {
             Step("refer", ("a", 2, 1, 0)),
             Step("tear_related", (PARTS, "m2", 4)),
             Step("lose_store", ()),
+        ),
+    ),
+    "one watch behind another": (
+        replace(_SETUP, entries=_SELECTED),
+        (
+            Step("create", ("a", 5, 2, 1, 1)),
+            Step("wait", (20.0,)),
+            Step("delay", ("cloud", 0.0, 2.0)),
+            Step("refer", ("a", 1, 3, 0)),
+            Step("change", ("a", 3)),
+            Step("put", ("configmaps", "m0", 5, 1, 1)),
         ),
     ),
     "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
