@@ -82,7 +82,7 @@ async def figures(*, robots: int, minutes: float) -> AsyncIterator[Figure]:
                 await _bare(on, samples, number)
                 before = await on.writes()
                 async with running(on) as one:
-                    await _restarted(one, samples)
+                    await _restarted(on, one, samples)
                     samples.restart_writes.append(await on.writes() - before)
                     await _edited(on, one, samples, number)
                     if number == _ROUNDS - 1:
@@ -96,14 +96,8 @@ async def figures(*, robots: int, minutes: float) -> AsyncIterator[Figure]:
 
 async def _created(on: FleetStage, one: Controller) -> Figure:
     """The controller makes all replicas; how many a second."""
-    wanted = on.robots * len(SOURCES) + min(OTHERS_ROBOTS, on.robots)
-    before, started, told = cpu_seconds(one.pid), time.monotonic(), time.monotonic()
-    async with aiohttp.ClientSession() as session:
-        while (count := await one.gauge(session, "crsyncer_fleet_replicas")) < wanted:
-            await asyncio.sleep(max(0.2, on.robots / 5000))
-            if time.monotonic() - told > 10:
-                told = time.monotonic()
-                say(f"replicas: {count:.0f} of {wanted}")
+    wanted, before, started = on.replicas, cpu_seconds(one.pid), time.monotonic()
+    await one.until_known(wanted)
     seconds, cpu = time.monotonic() - started, (cpu_seconds(one.pid) - before) / wanted * 1000
     await one.until_settled()
     return Figure(f"{wanted} replicas made", "writes/s", (wanted / seconds,), note=f"CPU {cpu:.2f} ms for each")
@@ -122,8 +116,9 @@ async def _bare(on: FleetStage, samples: _Samples, number: int) -> None:
     say(f"the bare writer: {samples.bare[-1]:.0f} writes/s, CPU {samples.bare_cpu[-1]:.2f} ms for each")
 
 
-async def _restarted(one: Controller, samples: _Samples) -> None:
+async def _restarted(on: FleetStage, one: Controller, samples: _Samples) -> None:
     """What a start has taken; `running` has waited until it is ready."""
+    await one.until_known(on.replicas)
     await one.until_settled()
     samples.ready.append(one.ready_seconds)
     samples.settled.append(one.settled_seconds)

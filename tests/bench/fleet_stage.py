@@ -60,6 +60,11 @@ class FleetStage:
         self.port = free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
 
+    @property
+    def replicas(self) -> int:
+        """How many there are when all are made."""
+        return self.robots * len(SOURCES) + min(OTHERS_ROBOTS, self.robots)
+
     async def prepare(self) -> None:
         """Make kinds, namespaces, Robots, sources and placements. The controller makes the replicas."""
         definitions = [*FLEET_CRDS.values(), crd(GROUP, filtered="true")]
@@ -166,6 +171,16 @@ class Controller:
             await until_async(lambda: self._leads(session), seconds=_START_SECONDS)
             await until_async(lambda: self.answer(session, "/readyz"), seconds=_START_SECONDS)
         self.ready_seconds = time.monotonic() - started
+
+    async def until_known(self, replicas: int) -> None:
+        """Wait until it knows so many replicas. It is not asked often: an answer about 10,000 robots takes 70 ms."""
+        told = time.monotonic()
+        async with aiohttp.ClientSession() as session:
+            while (count := await self.gauge(session, "crsyncer_fleet_replicas")) < replicas:
+                await asyncio.sleep(max(0.2, replicas / 50_000))
+                if time.monotonic() - told > _TOLD_SECONDS:
+                    told = time.monotonic()
+                    say(f"replicas: {count:.0f} of {replicas}")
 
     async def until_settled(self) -> None:
         """Wait until it has nothing to do: it takes less than a fifth of a core for three seconds."""

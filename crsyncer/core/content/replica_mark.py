@@ -28,11 +28,20 @@ def name_for_robot(name: str, robot: str) -> str:
     return f"{cut}-{hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]}-{robot}"
 
 
+def mark_texts(raw: Json) -> tuple[str, str] | None:
+    """The SOURCEID and the annotation of a replica, as they are; None where the object has not both marks."""
+    text, source_id = (raw["metadata"].get("annotations") or {}).get(REPLICA), labels(raw).get(SOURCE, "")
+    return (source_id, text) if text and _SOURCE_ID.fullmatch(source_id) else None
+
+
 def replica_annotation(raw: Json) -> Json | None:
     """What the annotation of a replica says; None where the object has not both marks, or they are not sound."""
-    text = (raw["metadata"].get("annotations") or {}).get(REPLICA)
-    if not text or not _SOURCE_ID.fullmatch(labels(raw).get(SOURCE, "")):
-        return None
+    texts = mark_texts(raw)
+    return None if texts is None else annotation_content(texts[1])
+
+
+def annotation_content(text: str) -> Json | None:
+    """What the text of the annotation says; None where it is not sound."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

@@ -77,6 +77,7 @@ class Placements:
         """By Decision: the release of what is held of a placement that is gone."""
         self.edited: dict[str, float] = {}
         """When the spec of each placement was last edited, by the API server's clock."""
+        self._due: set[str] = set()  # those whose job begins within _SOON_SECONDS
         self._began = state.now
         self._replicas: Replicas
         self._shards: ReachableShards
@@ -188,28 +189,26 @@ class Placements:
         desk, seen = self._desks.get(placement), self._state.fleet.index.placements.get(placement)
         if desk is None or seen is None or not seen.finalized:
             return False
-        if seen.shared:
-            return True
         is_untold = seen.rollout is not None and (placement, robot) in self._replicas.seats.restamped
-        return not is_untold and desk.progress.may_write(robot)
+        return seen.shared or (not is_untold and desk.progress.may_write(robot))
 
     def _soon(self, text: str) -> None:
-        self._dispatcher.later(_job(text), _SOON_SECONDS)
+        if text not in self._due:
+            self._due.add(text)
+            self._dispatcher.later(_job(text), _SOON_SECONDS)
 
     # The job of one placement
 
     async def write(self, job: Job[Work]) -> None:
         """Write what is due of one placement; "": of those that are gone."""
+        self._due.discard(str(job.key))
         is_silent = not self.reports.are_known() and self._state.now < self._began + _PATIENCE_SECONDS
         if not self._state.fleet.listed.issuperset(Input) or not self._replicas.is_idle() or is_silent:
             self._dispatcher.later(job, _SOON_SECONDS)
             return
+        placement = self._state.fleet.index.placements.get(str(job.key))
         try:
-            placement = self._state.fleet.index.placements.get(str(job.key))
-            if placement is not None:
-                await self._write(placement)
-            else:
-                await self._clean_up()
+            await (self._clean_up() if placement is None else self._write(placement))
         except NotLeading:
             return
         except SyncError:
@@ -374,8 +373,8 @@ class Placements:
         for key, decision in list(self._decisions.items()):
             if decision.placement_uid == placement.uid:
                 await self._own.delete(DECISIONS, key)
-        finalizers, _ = self._seen[placement.text]
-        await self._own.send(PLACEMENTS.resource, fleet_calls.remove_finalizer(finalizers, placement))
+        call = fleet_calls.remove_finalizer(self._seen[placement.text][0], placement)
+        await self._own.send(PLACEMENTS.resource, call)
 
     async def _clean_up(self) -> None:
         """Delete Decisions without placement and replicas, and carry out releases of what is held there (F5.2)."""

@@ -37,9 +37,10 @@ class Tallies:
         unit = shard_unit(shard) if placement.shared else robot
         is_lost = placement.shared and shard not in fleet.shards
         total = self.seats.total(placement.text, unit)
-        pairs = [(row.uid, row.marks.number) for row in self.rows_of(placement, robot)]
         report, applied = self.reports.of_placement(robot, placement.uid)
-        is_acked = applied is not None and applied == applied_digest(pairs)
+        is_acked = applied is not None and applied == applied_digest(
+            [(row.uid, row.marks.number) for row in self.rows_of(placement, robot)]
+        )
         return RobotTally(
             replicas=len(fleet.index.sources_of(placement.text)) if placement.shared else total.replicas,
             due=total.due,
@@ -53,5 +54,5 @@ class Tallies:
             message=unknown_shard(shard, fleet.shards) if is_lost else total.message,
             away=self.shards.is_closed(robot, placement),
             unheard=not self.shards.is_heard(robot),
-            is_unproven=bool(pairs) and not is_acked,
+            is_unproven=not is_acked and any(True for _ in self.rows_of(placement, robot)),
         )

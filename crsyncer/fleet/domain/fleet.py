@@ -137,7 +137,7 @@ class Fleet:
             return f"its placement cannot be followed: {wanted.placement.problem}"
         if (problem := self.index.problem_of(wanted.kind, shared=wanted.placement.shared)) is not None:
             return problem[1]
-        dead = {Input.STRIPS, wanted.kind.resource, wanted.kind.name} & self.dead
+        dead = self.dead and {Input.STRIPS, wanted.kind.resource, wanted.kind.name} & self.dead
         return not_served(min(dead)) if dead else ""
 
     # Events. What is not seen any more for want of a list is no event: nothing follows from it (F1.1).

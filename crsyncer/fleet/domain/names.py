@@ -10,9 +10,13 @@ from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.content.replica_mark import REPLICA as REPLICA
 from crsyncer.core.content.replica_mark import SOURCE as SOURCE
-from crsyncer.core.content.replica_mark import replica_annotation
+from crsyncer.core.content.replica_mark import annotation_content
+from crsyncer.core.content.replica_mark import mark_texts as texts_of_marks
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.values import Marks, SourceKey
+
+_SOURCES = 1 << 10
+"""Of so many sources what is the same in the marks of all robots' replicas is made and read once."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -24,6 +28,11 @@ def source_id(key: SourceKey) -> str:
 
 def mark_texts(marks: Marks, robot: str) -> tuple[dict[str, str], dict[str, str]]:
     """The labels and annotations by which a replica is known, its robot's among them; "": it is for all robots."""
+    return {SOURCE: marks.source_id, **({ROBOT_LABEL: robot} if robot else {})}, {REPLICA: _annotation(marks)}
+
+
+@lru_cache(maxsize=_SOURCES)
+def _annotation(marks: Marks) -> str:
     content = {
         "stamp": marks.stamp,
         "n": marks.number,
@@ -32,18 +41,24 @@ def mark_texts(marks: Marks, robot: str) -> tuple[dict[str, str], dict[str, str]
         "labels": list(marks.labels),
         "annotations": list(marks.annotations),
     }
-    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
-    return {SOURCE: marks.source_id, **({ROBOT_LABEL: robot} if robot else {})}, {REPLICA: text}
+    return json.dumps(content, separators=(",", ":"), sort_keys=True)
 
 
 def read_marks(raw: Json) -> Marks | None:
     """What the marks of an object say; None where it has not both of them, or they are not sound."""
-    content = replica_annotation(raw)
+    texts = texts_of_marks(raw)
+    return None if texts is None else _marks(*texts)
+
+
+@lru_cache(maxsize=_SOURCES)
+def _marks(identity: str, text: str) -> Marks | None:
+    """Marks are read once, and in memory once, for all robots' replicas of a source that were written as often."""
+    content = annotation_content(text)
     if content is None:
         return None
     try:
         return Marks(
-            source_id=intern(raw["metadata"]["labels"][SOURCE]),
+            source_id=intern(identity),
             stamp=intern(content["stamp"]),
             number=content["n"],
             source=intern(content["source"]),

@@ -6,6 +6,7 @@ API servers check placements by their schema; here it is read again, because a s
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from sys import intern
 
 from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE
@@ -110,9 +111,9 @@ def row_of(
     if marks is None or target is None:
         return None
     labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
-    own_labels = tuple(intern(key) for key in marks.labels if key in labels)
-    own_annotations = tuple(intern(key) for key in marks.annotations if key in annotations)
-    keys = tuple(intern(key) for key in raw if key not in ("apiVersion", "kind", "metadata", "status"))
+    own_labels = _shared(tuple(key for key in marks.labels if key in labels))
+    own_annotations = _shared(tuple(key for key in marks.annotations if key in annotations))
+    keys = _shared(tuple(key for key in raw if key not in ("apiVersion", "kind", "metadata", "status")))
     made = stamped(marks.stamp)
     if made is not None and equals(raw, made, marks):
         content = made.stamp
@@ -134,6 +135,12 @@ def row_of(
         generation=metadata.get("generation") or 0,
         terminating=metadata.get("deletionTimestamp") is not None,
     )
+
+
+@lru_cache(maxsize=1 << 10)
+def _shared(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The same keys: thousands of replicas have them, and they are in memory once."""
+    return keys
 
 
 def not_served(name: str) -> str:

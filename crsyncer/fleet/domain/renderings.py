@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
 from crsyncer.core.content.pointer import Pointer
+from crsyncer.core.content.selector import Selector
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import some
 from crsyncer.errors import ConfigError
@@ -41,6 +42,16 @@ class _Made(NamedTuple):
     found: Rendering | RenderFailed
 
 
+class _Uses(NamedTuple):
+    """What of a robot the renderings of a placement depend on."""
+
+    placement: Placement
+    selectors: tuple[Selector, ...]
+    expand: bool
+    properties: tuple[str, ...]
+    """The names of those that overrides set; with `expand` any may be used."""
+
+
 class Renderings:
     """What replicas must contain. No I/O."""
 
@@ -50,6 +61,8 @@ class Renderings:
         self._strips: dict[str, _Strip] = {}
         """By name."""
         self._by_kind: dict[str, tuple[_Strip, ...]] = {}
+        self._uses: dict[str, _Uses] = {}
+        """By placement."""
         self._made: dict[Hashable, _Made] = {}
         """The latest of each source for robots that are alike to a placement without properties."""
         self._recent: dict[Hashable, _Made] = {}
@@ -103,14 +116,15 @@ class Renderings:
 
     def rendered(self, placement: Placement, source: Source, robot: Robot) -> Rendering | RenderFailed:
         """The replica of a source for a robot. For robots that are alike to a placement it is made once."""
-        alike: Hashable = tuple(override.selector.matches(robot.labels) for override in placement.overrides)
+        uses = self._uses_of(placement)
+        alike: Hashable = tuple([selector.matches(robot.labels) for selector in uses.selectors])
         known: Properties | Undefined = {}
         kept = self._made
-        if uses_properties(placement):
+        if uses.expand or uses.properties:
             known = self._config_maps.get(robot.name, {})
             if isinstance(known, Undefined):
                 return self._render(placement, source, robot, known)
-            alike, kept = (alike, _used(placement, robot, known)), self._recent
+            alike, kept = (alike, _used(uses, robot, known)), self._recent
         strips = self._by_kind.get(source.key.resource, ())
         made = kept.pop(place := (placement.text, source.key, alike), None)
         if made is None or made.source is not source or made.placement is not placement or made.strips is not strips:
@@ -123,6 +137,13 @@ class Renderings:
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]
         return made.found
+
+    def _uses_of(self, placement: Placement) -> _Uses:
+        known = self._uses.get(placement.text)
+        if known is None or known.placement is not placement:
+            selectors = tuple(override.selector for override in placement.overrides)
+            known = self._uses[placement.text] = _Uses(placement, selectors, placement.expand, _names(placement))
+        return known
 
     def stamped(self, stamp: str) -> Rendering | None:
         """The rendering of this stamp, if it was made lately: what is equal to it need not be digested."""
@@ -140,6 +161,7 @@ class Renderings:
 
     def forget(self, placement: str) -> None:
         """A placement is gone: keep no rendering of it."""
+        self._uses.pop(placement, None)
         for kept in (self._made, self._recent):
             for place in [place for place, made in kept.items() if made.placement.text == placement]:
                 del kept[place]
@@ -147,13 +169,17 @@ class Renderings:
 
 def uses_properties(placement: Placement) -> bool:
     """Whether renderings of a placement depend on properties of the robots."""
-    steps = (step for override in placement.overrides for step in override.steps)
-    return placement.expand or any(isinstance(step.verb, Property) for step in steps)
+    return placement.expand or bool(_names(placement))
 
 
-def _used(placement: Placement, robot: Robot, config_map: Properties) -> Hashable:
+def _names(placement: Placement) -> tuple[str, ...]:
+    """The properties that overrides of a placement set."""
+    verbs = (step.verb for override in placement.overrides for step in override.steps)
+    return tuple(verb.name for verb in verbs if isinstance(verb, Property))
+
+
+def _used(uses: _Uses, robot: Robot, config_map: Properties) -> Hashable:
     """The properties that renderings of a placement depend on; with `expand` any of them may be used."""
-    if placement.expand:
+    if uses.expand:
         return frozenset(properties(robot, config_map).items())
-    steps = (step for override in placement.overrides for step in override.steps)
-    return tuple(property_of(robot, config_map, step.verb.name) for step in steps if isinstance(step.verb, Property))
+    return tuple([property_of(robot, config_map, name) for name in uses.properties])

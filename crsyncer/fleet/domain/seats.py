@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from sys import intern
+from functools import lru_cache
 from typing import NamedTuple
 
 from crsyncer.core.content.object_content import digest
@@ -34,8 +34,16 @@ def seat_of(key: ReplicaKey, wanted: Wanted, row: Row | None, plan: ReplicaPlan,
         message = "" if wanted.kind.sensitive else plan.message
         fault = Fault(key.robot, wanted.source.text, plan.reason, message)
     terminating = row is not None and row.terminating
-    placement = intern(wanted.placement.text)  # all replicas of a placement share it
-    return Seat(placement, stamp, due=is_due(wanted, row) or terminating, terminating=terminating, fault=fault)
+    seat = Seat(
+        wanted.placement.text, stamp, due=is_due(wanted, row) or terminating, terminating=terminating, fault=fault
+    )
+    return seat if seat.fault is not None else _shared(seat)
+
+
+@lru_cache(maxsize=1 << 10)
+def _shared(seat: Seat) -> Seat:
+    """The same seat: thousands of robots have one for a replica of the same source, and it is in memory once."""
+    return seat
 
 
 class Total(NamedTuple):
@@ -74,12 +82,14 @@ class Seats:
         before = None if old is None else self._seats[old, unit][key]
         if before == seat:
             return set()
+        has_moved = seat is None or seat.placement != old
         if old is not None:
-            del self._seats[old, unit][key]
-            if not self._seats[old, unit]:
-                del self._seats[old, unit]
             self._faulty[old].pop(key, None)
-            self.counts[old] -= 1
+            if has_moved:
+                del self._seats[old, unit][key]
+                if not self._seats[old, unit]:
+                    del self._seats[old, unit]
+                self.counts[old] -= 1
         self.due.discard(key)
         changed = {(each.placement, unit) for each in (before, seat) if each is not None}
         if before is None or seat is None or before[:2] != seat[:2]:
@@ -91,7 +101,7 @@ class Seats:
             return changed
         self._placements[key] = seat.placement
         self._seats.setdefault((seat.placement, unit), {})[key] = seat
-        self.counts[seat.placement] += 1
+        self.counts[seat.placement] += has_moved
         if seat.due:
             self.due.add(key)
         if seat.fault is not None:

@@ -17,7 +17,8 @@ class Rows:
     def __init__(self, is_foreign: Callable[[ReplicaKey], bool]) -> None:
         self._is_foreign = is_foreign
         self.all: dict[ReplicaKey, Row] = {}
-        self.by_robot: dict[str, set[ReplicaKey]] = defaultdict(set)
+        self.by_robot: dict[str, dict[ReplicaKey, None]] = defaultdict(dict)
+        """Dictionaries without values: of ten keys they have half the size of a set."""
         self.bound: Counter[str] = Counter()
         """By the uid of a placement: how many replicas keep it from going (F5.3)."""
         self._places: dict[str, dict[Key, ReplicaKey]] = defaultdict(dict)
@@ -70,14 +71,16 @@ class Rows:
             self.bound[old.marks.placement] -= self._binds(key, old)
         self.bound[row.marks.placement] += self._binds(key, row)
         self.all[key] = row
-        self._places[kind][Key(row.namespace, row.name)] = key
-        self.by_robot[key.robot].add(key)
+        places, place = self._places[kind], Key(row.namespace, row.name)
+        if places.get(place) != key:  # else the equal key would be in memory twice
+            places[place] = key
+        self.by_robot[key.robot][key] = None
 
     def drop(self, kind: str, key: ReplicaKey) -> Row:
         """A replica is gone."""
         row = self.all.pop(key)
         del self._places[kind][Key(row.namespace, row.name)]
-        self.by_robot[key.robot].discard(key)
+        self.by_robot[key.robot].pop(key, None)
         if not self.by_robot[key.robot]:
             del self.by_robot[key.robot]
         self.bound[row.marks.placement] -= self._binds(key, row)
