@@ -30,7 +30,6 @@ from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.robots_watch import RobotsWatch
 from crsyncer.door.upkeep import Upkeep
 from crsyncer.errors import ConfigError, SyncError, Unsure
-from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +114,7 @@ class DoorApp:
 
     async def _keep(self, settings: DoorSettings) -> None:
         """Keep everything by these settings."""
-        async with shard_clusters(settings) as clusters:
+        async with shard_clusters(settings, self._metrics.connections.exchange) as clusters:
             haproxy = MasterSocket(settings.socket, settings.directory / MAP)
             # The file is for the start alone: it may not be written, or somebody else's, by now.
             last = self._upkeep.wanted if self._upkeep else read_map(read_text(settings.directory / MAP) or "")
@@ -183,10 +182,6 @@ class DoorApp:
     def _reasons(
         self, clusters: Mapping[str, KubeCluster], upkeep: Upkeep, keeping: Keeping, watch: RobotsWatch
     ) -> list[Reason]:
-        connection = watch.connection
-        away = None
-        if connection.state not in (ConnectionState.CONNECTED, ConnectionState.CONNECTING):
-            away = connection.error or str(connection.state)
         bad: list[SyncError] = [error for error in (keeping.bad_file, self._bad_settings) if error is not None]
         if isinstance(keeping.trouble, ConfigError):
             bad.append(keeping.trouble)
@@ -196,10 +191,10 @@ class DoorApp:
             labels=watch.labels,
             shards=tuple(clusters),
             up=upkeep.seen.shards_up,
-            silent=[str(error) for error in keeping.silent.values()],
+            silent=list(keeping.silent.values()),
             haproxy=upkeep.seen.trouble,
             unwritten=upkeep.seen.unwritten,
-            root=away or (str(watch.trouble) if watch.trouble else None),
+            root=watch.trouble,
             bad=[str(each) for each in bad],
             stale=None if isinstance(keeping.trouble, ConfigError) else keeping.trouble,
         )

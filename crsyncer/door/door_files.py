@@ -57,10 +57,12 @@ def last_files(directory: Path) -> dict[str, str]:
     return {}
 
 
-def written_at(directory: Path) -> float:
-    """When a file that HAProxy reads only at its start was written last: Unix time; 0: there is none."""
-    names = (path for path in directory.iterdir() if is_ours(path.name) or path.name in (CONFIGURATION, CERTIFICATE))
-    return max((path.stat().st_mtime for path in names), default=0.0)
+def written(directory: Path) -> dict[str, float]:
+    """When each file that HAProxy reads only at its start was written: Unix time, by its name."""
+    with suppress(OSError):
+        ours = (path for path in directory.iterdir() if is_ours(path.name) or path.name in (CONFIGURATION, CERTIFICATE))
+        return {path.name: path.stat().st_mtime for path in ours}
+    return {}
 
 
 def put_map(directory: Path, text: str) -> None:

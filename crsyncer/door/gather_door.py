@@ -4,22 +4,23 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from crsyncer.adapters.config import DoorSettings
 from crsyncer.adapters.files import read
-from crsyncer.adapters.kube import KubeCluster
+from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.kube.certificates import spans
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests.calls import Call
 from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
-from crsyncer.door.domain.signing_keys import JWKS_PATH, merged_keys
+from crsyncer.door.domain.signing_keys import JWKS_PATH, keys_of, merged_keys
 from crsyncer.door.shard_logins import shard_of
-from crsyncer.errors import ConfigError, NotServed, SyncError
+from crsyncer.errors import ConfigError, Never, NotServed, SyncError
 
 _ACCEPT = "application/jwk-set+json, application/json"
 _JWKS = Call("get", "GET", JWKS_PATH, accept=_ACCEPT, timeout=10.0)
@@ -27,15 +28,27 @@ _CERTIFICATE = "allowed: a PEM file with the door's certificate, those of its is
 
 
 @asynccontextmanager
-async def shard_clusters(settings: DoorSettings) -> AsyncIterator[Mapping[str, KubeCluster]]:
-    """A client of each shard, by its name, the root's first. Raises ConfigError."""
+async def shard_clusters(
+    settings: DoorSettings, exchanged: Callable[[str, str, int | None, int, int], None] | None = None
+) -> AsyncIterator[Mapping[str, KubeCluster]]:
+    """A client of each shard, by its name, the root's first. Raises ConfigError.
+
+    `exchanged` is told of each exchange: the shard, then what `Exchange` has.
+    """
+
+    def observe(name: str, each: Exchange) -> None:
+        if exchanged is not None:
+            exchanged(name, each.verb, each.code, each.bytes_up, each.bytes_down)
+
     async with AsyncExitStack() as stack:
         found: dict[str, KubeCluster] = {}
         kubeconfigs = [(ROOT, settings.root.cloud_kubeconfig, settings.root.cloud_context)]
         for name, path, context in [*kubeconfigs, *((name, path, "") for name, path in settings.shards)]:
             try:
                 insecure = settings.root.insecure_skip_tls_verify
-                found[name] = KubeCluster(path, context, insecure=insecure, name="crsyncer-door")
+                found[name] = KubeCluster(
+                    path, context, insecure=insecure, name="crsyncer-door", observe=partial(observe, name)
+                )
             except ConfigError as error:
                 raise ConfigError(f"shard {name}: {error}", hint=error.hint) from None
             stack.push_async_callback(found[name].close)
@@ -88,12 +101,21 @@ def expires_at(certificate: str) -> float:
 
 
 async def jwks(name: str, cluster: KubeCluster) -> Json:
-    """The keys of a shard, as it publishes them. Raises SyncError, which names the shard."""
+    """The keys of a shard, as it publishes them. Raises SyncError, which names the shard, also where none can be used.
+
+    What does not heal by itself is NotTrusted, NotAllowed or Never.
+    """
     try:
         reply = await cluster.request(_JWKS)
         reply.happened()
     except NotServed:
-        raise SyncError(f"shard {name} has no {JWKS_PATH}", hint="is there an API server at its address?") from None
+        raise Never(f"shard {name} has no {JWKS_PATH}", hint="is there an API server at its address?") from None
     except SyncError as error:
-        raise SyncError(f"shard {name} gives no keys: {error}", hint=error.hint) from None
+        error.args = (f"shard {name} gives no keys: {error}",)
+        raise
+    if not keys_of(reply.body):
+        raise Never(
+            f"shard {name} has no RSA key at {JWKS_PATH}",
+            hint="the door verifies RS256: its API server needs an RSA key as --service-account-signing-key-file",
+        )
     return reply.body

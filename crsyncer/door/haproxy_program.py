@@ -31,7 +31,7 @@ async def check_program(program: str = "haproxy") -> str:
 
 async def check_configuration(file: Path, program: str = "haproxy") -> None:
     """Have HAProxy read a configuration without using it. Raises SyncError with its first complaint."""
-    code, text = await _run(program, "-c", "-q", "-f", str(file))
+    code, text = await _run(program, "-c", "-f", str(file))  # -q hides why
     if code != 0:
         complaints = [" ".join(each.split()) for each in _SEVERE.split(text)[1:]]
         first = next(iter(complaints), text.strip()[-300:] or f"exit {code}")

@@ -12,11 +12,11 @@ from crsyncer.adapters.config import DoorSettings
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.core.model import Json
 from crsyncer.door.domain.door_values import FrontDoor
-from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION, keys_in, leads_to
+from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION, keys_in, shard_in
 from crsyncer.door.domain.robots_map import map_text
 from crsyncer.door.domain.signing_keys import merged_keys
 from crsyncer.door.domain.upkeep_plan import KeyTimer, has_moved
-from crsyncer.door.door_files import is_new, last_files, put_files, read_text, try_configuration, written_at
+from crsyncer.door.door_files import is_new, last_files, put_files, read_text, try_configuration, written
 from crsyncer.door.gather_door import expires_at, front_door, jwks, read_certificate, shards_of
 from crsyncer.door.haproxy_program import check_configuration
 from crsyncer.door.master_socket import MasterSocket
@@ -49,6 +49,10 @@ class Keeping:
     _expires_at: float = math.inf
     """When the certificate that was read expires: Unix time."""
     _answers: dict[str, Json] = field(default_factory=dict)
+    _written: dict[str, float] | None = None
+    """When HAProxy's files were written, when they were last found to be what they should be; None: not yet."""
+    _awaited: str = ""
+    """Why HAProxy could not load the configuration yet, as it was logged last."""
     refusal: SyncError | None = None
     """Why HAProxy goes on with the last configuration."""
     _reload_due: bool = False
@@ -60,6 +64,8 @@ class Keeping:
         loop = asyncio.get_running_loop()
         while True:
             self.timer.refused(self.upkeep.seen.refused)
+            if self._written is not None and written(self.settings.directory) != self._written:
+                self.timer.again()  # HAProxy may start again at any time
             if time.time() >= self._expires_at:
                 self.timer.at_once()  # to tell it
             if self.timer.due(loop.time()):
@@ -74,10 +80,7 @@ class Keeping:
 
     def _is_outdated(self) -> bool:
         """Whether HAProxy runs with older files than there are: `door config` has written them since it started."""
-        try:
-            return written_at(self.settings.directory) > self.upkeep.seen.loaded_at
-        except OSError:
-            return False
+        return max(written(self.settings.directory).values(), default=0.0) > self.upkeep.seen.loaded_at
 
     async def _has_moved(self) -> bool:
         """Whether a shard is down, and its name means another address than when HAProxy started."""
@@ -98,11 +101,15 @@ class Keeping:
     async def _attempt(self) -> None:
         try:
             door = await self._gather()
+            present = written(self.settings.directory)
             if is_new(door):
                 await try_configuration(door, map_text(self.upkeep.wanted))
                 if put_files(door):
                     self._reload_due, self._refused_at = True, -math.inf
                 log.info("HAProxy's configuration is written: %d keys", len(door.keys))
+                self.timer.again()  # to look whether somebody has written at the same time
+            else:
+                self._written = present
             self._note(None)
         except SyncError as error:
             self._note(error)
@@ -117,23 +124,26 @@ class Keeping:
         """
         names = list(self.clusters)
         found = await asyncio.gather(*(jwks(name, self.clusters[name]) for name in names), return_exceptions=True)
-        self.silent = {}
+        before, self.silent = self.silent, {}
         for name, answer in zip(names, found, strict=True):
             if isinstance(answer, SyncError):
                 self.silent[name] = answer
+                if str(answer) != str(before.get(name, "")):
+                    log.warning("%s: what is known of it stays", answer)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
                 self._answers[name] = answer
-        files = last_files(self.settings.directory) if self.silent.keys() - self._answers.keys() else {}
-        for name, error in self.silent.items():
-            if name not in self._answers and not leads_to(files.get(CONFIGURATION, ""), name):
-                raise error
-            log.warning("%s: its last keys stay", error)
+        files = last_files(self.settings.directory) if self.silent else {}
         certificate = self._certificate()
         known = {name: self._answers[name] for name in names if name in self._answers}
-        keys = merged_keys(known, in_use=keys_in(files))
-        return front_door(self.settings, shards_of(self.clusters), certificate=certificate, keys=keys)
+        keys = merged_keys(known, in_use=keys_in(files) if self.silent.keys() - known.keys() else {})
+        if not keys:
+            raise next(iter(self.silent.values()))
+        # Another address or authority in a kubeconfig is used once a server has answered there.
+        last = {name: shard for name in self.silent if (shard := shard_in(files, name)) is not None}
+        shards = tuple(last.get(each.name, each) for each in shards_of(self.clusters))
+        return front_door(self.settings, shards, certificate=certificate, keys=keys)
 
     def _certificate(self) -> str:
         self.bad_file, self._expires_at = None, math.inf
@@ -161,12 +171,16 @@ class Keeping:
             await check_configuration(self.settings.directory / CONFIGURATION)
             await self.haproxy.reload()
         except Unsure as error:
-            log.info("HAProxy loads the new configuration when it is there: %s", error)
+            if str(error) != self._awaited:
+                self._awaited = str(error)
+                log.info("HAProxy loads the new configuration when it is there: %s", error)
         except SyncError as error:
             self.refusal, self._refused_at = error, now
+            self.timer.again()  # a file that is not what it should be is put right
             log.warning("%s", error)
         else:
             self.refusal, self._reload_due, self.upkeep.seen.loaded_at = None, False, math.inf
+            self._awaited = ""
             log.info("HAProxy has loaded its new configuration")
 
     def _note(self, error: SyncError | None) -> None:

@@ -84,11 +84,12 @@ def _silent(listen: tuple[str, int]) -> Unsure:
 async def read_status(settings: DoorSettings, robot: str) -> Json:
     """The document of `door status`. Raises ConfigError."""
     async with shard_clusters(settings) as clusters:
-        seen, labels, away = await look_at_haproxy(settings), dict[str, str](), None
+        seen, labels = await look_at_haproxy(settings), dict[str, str]()
+        away: SyncError | None = None
         try:
             labels = await _labels(settings, clusters)
         except SyncError as error:
-            away = str(error)
+            away = error
         found = reasons(
             labels=labels, shards=tuple(clusters), up=seen.up, silent=(), haproxy=seen.trouble, unwritten=None,
             root=away, bad=(), stale=None,

@@ -2,11 +2,12 @@
 
 from crsyncer.core.requests.calls import Collection, group_versions
 from crsyncer.door.domain.robots_map import shard_label
-from crsyncer.errors import NotServed, SyncError
+from crsyncer.errors import NotServed
 from crsyncer.ports import Send
 from crsyncer.runtime.list_objects import objects
 
 PAGE = 500
+RIGHTS = "grant list and watch on Robots: crsyncer door manifests prints the Role"
 
 
 async def robots_collection(send: Send, resource: str, namespace: str) -> Collection:
@@ -16,7 +17,7 @@ async def robots_collection(send: Send, resource: str, namespace: str) -> Collec
     error = reply.error()
     version = (reply.body.get("preferredVersion") or {}).get("version")
     if isinstance(error, NotServed) or (error is None and not version):
-        raise SyncError(
+        raise NotServed(
             f"the root serves no {resource}", hint="crsyncer fleet crds --inventory prints a CRD for Robots"
         )
     if error is not None:

@@ -10,10 +10,11 @@ from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.calls import VERSION
 from crsyncer.door.domain.robots_map import shard_label
-from crsyncer.door.robots import PAGE, robots_collection
-from crsyncer.errors import SyncError
+from crsyncer.door.robots import PAGE, RIGHTS, robots_collection
+from crsyncer.errors import Never, NotAllowed, NotServed, SyncError, Unsure
 from crsyncer.ports import Observer
-from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.connection import Connection, ConnectionState
+from crsyncer.runtime.listwatch import Phase
 from crsyncer.runtime.object_informer import ObjectInformer
 
 _RETRY_SECONDS = 5.0
@@ -33,8 +34,7 @@ class RobotsWatch:
     ) -> None:
         self.labels: dict[str, str] = {}
         self.is_listed = False
-        self.trouble: SyncError | None = None
-        """Why the Robots cannot be watched."""
+        self._trouble: SyncError | None = None
         self.informer: ObjectInformer | None = None
         self.connection = Connection(
             ROOT,
@@ -45,8 +45,26 @@ class RobotsWatch:
             crds=dict,
             clock=time.time,
         )
+        self._observer = observer
         self._changed = changed
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def trouble(self) -> SyncError | None:
+        """Why the Robots cannot be watched now."""
+        connection, watch = self.connection, None if self.informer is None else self.informer.listwatch
+        why = connection.error or str(connection.state)
+        if connection.state is ConnectionState.OFFLINE:
+            return Unsure(why, hint=connection.hint)
+        if connection.state is ConnectionState.UNAUTHORIZED:
+            return NotAllowed(why, status=401, hint=connection.hint)
+        if connection.state is ConnectionState.IDENTITY_CHANGED:
+            return Never(why, hint=connection.hint)
+        if watch is not None and watch.phase is Phase.FORBIDDEN:
+            return NotAllowed(watch.message, status=403, hint=RIGHTS)
+        if watch is not None and watch.phase is Phase.MISSING:
+            return NotServed(watch.message)
+        return self._trouble
 
     async def run(self, resource: str, namespace: str, *, watch_timeout: int) -> None:
         """Connect and watch, for ever."""
@@ -58,9 +76,9 @@ class RobotsWatch:
                     collection = await robots_collection(self.connection.request, resource, namespace)
                     break
                 except SyncError as error:
-                    self.trouble = error
+                    self._trouble = error
                     await asyncio.sleep(_RETRY_SECONDS)
-            self.trouble = None
+            self._trouble = None
             self.informer = ObjectInformer(
                 self.connection,
                 collection,
@@ -70,6 +88,7 @@ class RobotsWatch:
                 gone=self._gone,
                 listed=self._listed,
                 phase_changed=lambda: None,
+                observer=self._observer,
             )
             tasks.create_task(self.informer.run())
 

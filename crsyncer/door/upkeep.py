@@ -55,6 +55,7 @@ class Seen:
 class Upkeep:
     """The loop that makes HAProxy agree with the wanted map.
 
+    `wanted` is the last map; an empty one is none, and what HAProxy has holds until the Robots are known.
     `wrote(result)` is called for each change of a map, `ended(number)` for streams that were ended.
     """
 
@@ -71,6 +72,8 @@ class Upkeep:
         self._haproxy = haproxy
         self._directory = directory
         self._wanted = wanted
+        self._is_known = bool(wanted)
+        """Whether `wanted` is more than the lack of a file: else what HAProxy has holds."""
         self._is_dirty = True
         """Whether the file, or a stream, may not be as wanted."""
         self._maps: dict[int, Routes] = {}
@@ -86,9 +89,9 @@ class Upkeep:
         return self._wanted
 
     def want(self, wanted: Routes) -> None:
-        """The Robots have changed."""
-        if wanted != self._wanted:
-            self._wanted, self._is_dirty = wanted, True
+        """The Robots are listed, or have changed."""
+        if wanted != self._wanted or not self._is_known:
+            self._wanted, self._is_known, self._is_dirty = wanted, True, True
             self._changed.set()
 
     async def run(self) -> None:
@@ -127,8 +130,9 @@ class Upkeep:
     def _keep_file(self) -> None:
         before, trouble = str(self.seen.unwritten or ""), None
         try:
-            put_map(self._directory, map_text(self._wanted))
-            self.seen.map_is_written = True
+            if self._is_known or read_text(self._directory / MAP) is None:  # HAProxy needs the file
+                put_map(self._directory, map_text(self._wanted))
+            self.seen.map_is_written = self._is_known
         except SyncError as error:
             self._wrote("failed")
             trouble = error
@@ -153,7 +157,7 @@ class Upkeep:
                     raise  # an old worker may end at any time
         servers = await self._haproxy.servers(current[0].pid) if current else {}
         down = frozenset(shard for shard, server in servers.items() if not server.is_up)
-        if self._is_dirty or down or self._rounds % _LOOK_ROUNDS == 0:
+        if self._is_known and (self._is_dirty or down or self._rounds % _LOOK_ROUNDS == 0):
             await self._end_strays(down)
             self._is_dirty = False
         self.seen.workers, self.seen.servers = workers, servers
@@ -170,6 +174,10 @@ class Upkeep:
                 )
             known = await self._haproxy.map_entries(worker.pid)
             self._is_dirty = True  # its streams were never looked at
+        if not self._is_known:
+            if worker.is_old or not known:
+                return
+            self.want(known)
         wanted = self._wanted
         commands = list(changes(known, wanted, str(self._directory / MAP)))
         if commands:

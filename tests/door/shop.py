@@ -3,7 +3,7 @@
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
@@ -44,6 +44,7 @@ class Shop:
         put_files(FrontDoor(str(self.directory), bind, certificate, (shard,), keys, exporter))
         put_map(self.directory, "".join(f"robot-r{number} root\n" for number in range(robots)))
         self.socket = MasterSocket(home / "master.sock", self.directory / MAP)
+        self.stop_haproxy: Callable[[], None] = lambda: None
         self.upstream = 0
         """How many connections the door has made to the shard for robots."""
         self.ended: list[float] = []
@@ -113,6 +114,7 @@ async def open_shop(home: Path, *, robots: int, files: int = 1000) -> AsyncItera
     command = [str(haproxy()), "-W", "-S", str(home / "master.sock"), "-f", str(shop.directory / "haproxy.cfg")]
     limited = ["/bin/sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
     process = spawn(limited, log=home / "haproxy.log", cwd=home)
+    shop.stop_haproxy = process.stop
 
     async def is_open() -> bool:
         with suppress(OSError, Unsure):

@@ -19,7 +19,7 @@ from crsyncer.door.domain.haproxy_answers import (
     version,
 )
 from crsyncer.door.domain.upkeep_plan import KeyTimer, counted, has_moved, shard_users, strays
-from crsyncer.errors import Unsure
+from crsyncer.errors import Never, NotAllowed, NotServed, NotTrusted, SyncError, Unsure
 
 A = Stream("robot-a", "root", "192.0.2.1:5000")
 B = Stream("robot-b", "b", "2001:db8::1:5001")
@@ -167,10 +167,10 @@ def test_the_first_of_stopped_attention_offline_degraded_is_the_health():
     found = wrong(
         labels={"a": "nowhere", "B": "root"},
         up={"root": True, "b": False},
-        silent=["shard b gives no keys: x"],
+        silent=[Unsure("shard b gives no keys: x")],
         haproxy=Unsure("silent", hint="h"),
         unwritten=Unsure("full"),
-        root="offline",
+        root=Unsure("offline"),
         bad=["--certificate: x"],
         stale=Unsure("old"),
     )
@@ -182,6 +182,22 @@ def test_the_first_of_stopped_attention_offline_degraded_is_the_health():
     assert worst(found[4:]) is Level.OFFLINE
     assert worst(found[5:]) is Level.DEGRADED
     assert [reason_of(each.document) for each in found] == found
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (Unsure("no answer"), Level.DEGRADED),
+        (NotTrusted("another authority", hint="check the CA"), Level.ATTENTION),
+        (NotAllowed("refused", status=401), Level.ATTENTION),
+        (NotServed("no Robots"), Level.ATTENTION),
+        (Never("no RSA key"), Level.ATTENTION),
+    ],
+)
+def test_what_does_not_heal_by_itself_needs_a_human(error: SyncError, level: Level):
+    away, silent = wrong(root=error, silent=[error])
+    assert [away.level, silent.level] == [level, level]
+    assert all(each.hint.startswith(error.hint) for each in (away, silent))
 
 
 def test_robots_that_are_not_in_the_map_are_named_up_to_a_number_and_then_counted():
@@ -203,7 +219,7 @@ def test_the_document_of_a_door_says_what_is_known_and_null_for_the_rest():
     ]
     assert found["robot"] == {"name": "b", "shard": "b", "streams": 2}
     assert (found["schema"], found["health"]) == ("crsyncer.door-status/v1", "healthy")
-    unknown = door_status(servers, {}, wrong(root="x"), workers=[], up={}, streams=None, robot="z")
+    unknown = door_status(servers, {}, wrong(root=Unsure("x")), workers=[], up={}, streams=None, robot="z")
     assert unknown["haproxy"] == {"version": None, "workers": None}
     assert {each["state"] for each in unknown["shards"]} == {each["streams"] for each in unknown["shards"]} == {None}
     assert unknown["robot"] == {"name": "z", "shard": None, "streams": None}

@@ -33,6 +33,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("settings")
     kubeconfig(home / "root")
     kubeconfig(home / "b", "https://127.0.0.2:9")
+    kubeconfig(home / "case", "https://Shard.Example.com")
+    kubeconfig(home / "port", "https://shard.example.com:443/")
     kubeconfig(home / "http", "http://127.0.0.3:9")
     kubeconfig(home / "path", "https://127.0.0.4:9/clusters/x")
     kubeconfig(home / "proxied", "https://192.0.2.5:9", **{"proxy-url": "http://127.0.0.6:9"})
@@ -81,6 +83,7 @@ BAD = {
     "a shard given twice": ((*GOOD, "--shard", "b=b", "--shard", "b=b"), "given twice"),
     "a shard whose file is missing": ((*GOOD, "--shard", "b=x"), "--shard: b: "),
     "two shards of one server": ((*GOOD, "--shard", "b=root"), "b and root are the same server"),
+    "one server in two spellings": ((*GOOD, "--shard", "c=case", "--shard", "d=port"), "d and c are the same server"),
     "a shard by http": ((*GOOD, "--shard", "b=http"), "not an https:// URL"),
     "a shard that is not verified": ((*GOOD, "--shard", "b=insecure"), "insecure-skip-tls-verify"),
     "a shard whose server has a path": ((*GOOD, "--shard", "b=path"), "has a path"),

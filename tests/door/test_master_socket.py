@@ -100,6 +100,29 @@ async def test_G4_1_a_running_map_that_is_all_wrong_becomes_the_wanted_one(runni
     await wait_kept(upkeep, socket, wanted)
 
 
+async def test_G4_1_where_no_file_is_left_the_map_of_haproxy_holds_until_the_robots_are_known(running: Running):
+    socket, file, kept = await running.start(), running.directory / MAP, {"robot-r1": "root"}
+    file.unlink()
+    upkeep = Upkeep(socket, running.directory, {}, wrote=lambda _: None, ended=lambda _: None)
+    await wait_kept(upkeep, socket, kept)
+    await wait_kept(upkeep, socket, kept)
+    assert (upkeep.wanted, upkeep.seen.map_is_written, file.read_text()) == (kept, True, "robot-r1 root\n")
+    upkeep.want({})
+    await wait_kept(upkeep, socket, {})
+    assert file.read_text() == ""
+
+
+async def test_G4_1_a_door_without_any_map_is_not_ready_until_the_robots_are_known(running: Running):
+    (running.directory / MAP).unlink()
+    socket = MasterSocket(running.socket, running.directory / MAP)
+    upkeep = Upkeep(socket, running.directory, {}, wrote=lambda _: None, ended=lambda _: None)
+    await upkeep.once()
+    assert ((running.directory / MAP).read_text(), upkeep.seen.map_is_written) == ("", False)
+    upkeep.want({})
+    await upkeep.once()
+    assert upkeep.seen.map_is_written
+
+
 async def test_G4_1_a_map_that_somebody_else_has_changed_is_put_right(running: Running):
     socket = await running.start()
     wanted = {"robot-r1": "root", "robot-r2": "b"}

@@ -7,31 +7,39 @@ import ssl
 import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crsyncer.adapters.retries import until_async
 from crsyncer.core.requests.calls import Call
+from crsyncer.door.domain.signing_keys import JWKS_PATH
+from crsyncer.door.door_files import MAP
 from crsyncer.sandbox.free_ports import free_ports
 from crsyncer.sandbox.process import spawn
-from tests.adapters.kube_server import answer, connected, write_config
+from tests.adapters.kube_server import answer, connected, make_certificates, write_config
 from tests.delivery.command_line import CLI, environment
 from tests.door.programs import haproxy
 from tests.door.shop import Shop, open_shop
+from tests.door.tokens import public_jwk
 
 VERSION = Call("get", "GET", "/version")
+FORBIDDEN = json.dumps({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"}).encode()
 
 
 class Run:
     """`crsyncer door run` of a shop, with settings in a file and the root at an address."""
 
-    def __init__(self, shop: Shop, server: str, home: Path) -> None:
+    def __init__(self, shop: Shop, server: str, home: Path, *, ca: Path | None = None, shard: str = "") -> None:
         self.config, self.certificate = home / "crsyncer.yaml", home / "certificate.pem"
         self.certificate.write_text("".join(each.read_text() for each in shop.pair))
-        kubeconfig = write_config(home / "root", server=server, ca=shop.ca, user={"token": "x"})
+        kubeconfig = write_config(home / "root", server=server, ca=ca or shop.ca, user={"token": "x"})
         places = {"directory": str(shop.directory), "socket": str(shop.home / "master.sock")}
         door = {**places, "certificate": str(self.certificate), "bind": f"127.0.0.1:{shop.port}"}
-        self._settings = {"cloud": {"kubeconfig": str(kubeconfig)}, "door": door}
+        self._settings: dict[str, Any] = {"cloud": {"kubeconfig": str(kubeconfig)}, "door": door}
+        if shard:
+            other = write_config(home / "other", server=shard, ca=shop.ca, user={"token": "x"})
+            self._settings["shards"] = {"other": str(other)}
         self._port = 0
         self.listen()
         variables = environment(PATH=f"{haproxy().parent}:{os.environ['PATH']}")
@@ -88,17 +96,75 @@ async def test_G4_1_while_the_root_is_away_new_settings_keep_the_last_map_also_w
         await run.stop()
 
 
-async def test_G2_1_where_a_shard_is_silent_from_the_start_its_keys_stay_and_a_new_certificate_is_taken_up(
-    shop: Shop, tmp_path: Path
+SILENT = {
+    "gives no keys: ": "degraded",
+    "has no RSA key": "attention",
+    "is unreachable": "degraded",
+    "has another authority": "attention",
+    "is new and unreachable": "degraded",
+}
+
+
+@pytest.mark.parametrize("case", SILENT)
+async def test_G2_1_of_a_shard_that_is_silent_from_the_start_all_stays_and_a_new_certificate_is_taken_up(
+    case: str, shop: Shop, tmp_path: Path
 ):
-    shop.answers |= {"/version": answer(), "/openid/v1/jwks": answer(status="503 Service Unavailable")}
-    run = Run(shop, f"https://localhost:{shop.shard_port}", tmp_path)
+    (tmp_path / "other-issuer").mkdir()
+    keys = {"keys": [public_jwk(shop.key, "kid")]}
+    answers = {"gives no keys: ": answer(status="503 Service Unavailable"), "has no RSA key": answer(b'{"keys": []}')}
+    shop.answers |= {"/version": answer(), JWKS_PATH: answers.get(case, answer(json.dumps(keys).encode()))}
+    nowhere, own = (f"https://localhost:{port}" for port in (*free_ports(1), shop.shard_port))
+    ca = make_certificates(tmp_path / "other-issuer").ca if case == "has another authority" else None
+    new = nowhere if case == "is new and unreachable" else ""
+    run = Run(shop, nowhere if case == "is unreachable" else own, tmp_path, ca=ca, shard=new)
     try:
-        await run.until_told("/status", "ShardSilent")
+        await run.until_told("/status", f'"ShardSilent", "level": "{SILENT[case]}"')
         run.certificate.write_text("".join(each.read_text() for each in shop.issuer.issue("another")))
         assert await until_async(lambda: is_served(shop, run.certificate), seconds=60)
         async with connected(shop.kubeconfig("r0")) as cluster:
             assert (await cluster.request(VERSION)).status == 200
+    finally:
+        await run.stop()
+
+
+async def test_a_file_that_somebody_removed_is_there_again_also_while_a_reload_is_due(shop: Shop, tmp_path: Path):
+    keys = {"keys": [public_jwk(shop.key, "kid")]}
+    shop.answers |= {"/version": answer(), JWKS_PATH: answer(json.dumps(keys).encode())}
+    run, files = Run(shop, f"https://localhost:{shop.shard_port}", tmp_path), shop.directory
+
+    async def is_whole() -> bool:
+        return (files / "503.http").exists() and (files / "haproxy.cfg").read_text().startswith("# ")
+
+    try:
+        await run.until_told("/readyz")
+        (files / "503.http").unlink()
+        assert await until_async(is_whole, seconds=60)
+        shop.stop_haproxy()
+        (files / "haproxy.cfg").write_text("garbage")
+        assert await until_async(is_whole, seconds=60)
+        (files / "503.http").unlink()
+        assert await until_async(is_whole, seconds=60)
+    finally:
+        await run.stop()
+
+
+async def test_that_the_robots_may_not_be_listed_is_told_and_needs_a_human(shop: Shop, tmp_path: Path):
+    keys, group = {"keys": [public_jwk(shop.key, "kid")]}, "/apis/registry.cloudrobotics.com"
+    shop.answers |= {
+        "/version": answer(),
+        JWKS_PATH: answer(json.dumps(keys).encode()),
+        "/api/v1/namespaces/kube-system": answer(FORBIDDEN, status="403 Forbidden"),
+        group: answer(b'{"preferredVersion": {"version": "v1alpha1"}}'),
+        f"{group}/v1alpha1/namespaces/default/robots": answer(FORBIDDEN, status="403 Forbidden"),
+    }
+    (shop.directory / MAP).unlink()
+    run = Run(shop, f"https://localhost:{shop.shard_port}", tmp_path)
+    try:
+        await run.until_told("/status", '"RootAway", "level": "attention"')
+        await run.until_told("/readyz")
+        assert (shop.directory / MAP).read_text() == "robot-r0 root\n", "what HAProxy has holds"
+        await run.until_told("/metrics", 'crsyncer_door_http_requests_total{code="403",shard="root",verb="list"}')
+        await run.until_told("/metrics", "crsyncer_door_relists_total{")
     finally:
         await run.stop()
 

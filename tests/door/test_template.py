@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
-from crsyncer.door.domain.haproxy_template import haproxy_files, keys_in
+from crsyncer.door.domain.haproxy_template import haproxy_files, keys_in, shard_in
 from crsyncer.door.domain.robots_map import changes, map_text, read_map, routes, shard_label, unroutable
 from crsyncer.door.domain.signing_keys import keys_of, merged_keys
 from crsyncer.door.door_files import MAP, put_files, put_map, try_configuration
+from crsyncer.door.haproxy_program import check_configuration
 from crsyncer.errors import SyncError
 from tests.adapters.kube_server import make_certificates
 from tests.door.programs import haproxy
@@ -72,6 +73,7 @@ def test_G2_G6_haproxy_accepts_every_configuration_that_random_settings_make(
     assert put_files(door)
     assert not put_files(door)
     assert {each.name for each in home.iterdir()} == {*haproxy_files(door), MAP}
+    assert tuple(shard_in(haproxy_files(door), each.name) for each in shards) == shards
     check: list[str | Path] = [haproxy(), "-c", "-q", "-f", home / "haproxy.cfg"]
     assert subprocess.run(check, capture_output=True).returncode == 0
 
@@ -87,6 +89,17 @@ def test_G2_1_files_of_former_keys_and_shards_go_and_others_stay(certificate: st
     assert put_files(FrontDoor(str(tmp_path), ("*", 8443), certificate, (shard,), (other,)))
     assert {"key--b.pub", "mine.txt"} <= {each.name for each in tmp_path.iterdir()}
     assert not {"key-a.pub", "shard-b.pem"} & {each.name for each in tmp_path.iterdir()}
+
+
+def test_what_haproxy_has_against_a_configuration_is_told(certificate: str, tmp_path: Path):
+    shard = Shard("root", "127.0.0.1", 443, "localhost")
+    put_files(FrontDoor(str(tmp_path), ("*", 8443), certificate, (shard,), ()))
+    put_map(tmp_path, "")
+    (tmp_path / "503.http").unlink()
+    assert shard_in({}, "root") is None
+    with pytest.raises(SyncError, match=r"error opening file '.*/503\.http'") as caught:
+        asyncio.run(check_configuration(tmp_path / "haproxy.cfg", str(haproxy())))
+    assert "\n" not in str(caught.value)
 
 
 def test_a_directory_that_cannot_be_written_is_one_line(certificate: str, tmp_path: Path):
@@ -145,8 +158,6 @@ def test_G2_1_the_keys_of_all_shards_are_one_set_and_one_name_is_one_key(keys: l
     assert [key.kid for key in merged] == ["a", "b"]
     with pytest.raises(SyncError, match="shards root and b have different keys of one name, a"):
         merged_keys({"root": {"keys": [one]}, "b": {"keys": [other | {"kid": "a"}]}})
-    with pytest.raises(SyncError, match="shard b has no RSA key at /openid/v1/jwks"):
-        merged_keys({"root": {"keys": [one]}, "b": {"keys": []}})
 
 
 def robot(name: str, **labels: str) -> dict:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -156,17 +157,23 @@ def shard_logins(
 
     Servers are told apart by their address: a clone has the uid of the cluster that it was made of (G7.2).
     """
-    servers = {} if root is None else {root.server: ROOT}
+    servers = {} if root is None else {_address(root.server): ROOT}
     logins = []
     for name, file in shards:
         try:
             login = read_kubeconfig(file)
         except ConfigError as error:
             raise at(f"{place}: {name}", error) from None
-        if (same := servers.setdefault(login.server, name)) != name:
+        if (same := servers.setdefault(_address(login.server), name)) != name:
             raise ConfigError(f"{place}: {name} and {same} are the same server, {login.server}; allowed: each once")
         logins.append((name, login))
     return logins
+
+
+def _address(server: str) -> tuple[str | None, int, str]:
+    """Host, port and path of a server, of whose URL there are several spellings."""
+    url = urlsplit(server)
+    return url.hostname, url.port or 443, url.path.rstrip("/")
 
 
 def _pod_namespace(root: Path) -> str:

@@ -7,12 +7,13 @@ from crsyncer.adapters.kube.certificates import spans
 from crsyncer.console.set_up.doctor_report import SOON, Check, Mark
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import duration, rfc3339
-from crsyncer.door.domain.door_health import Level, Reason
+from crsyncer.door.domain.door_health import Level, Reason, needs_human
 from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
 from crsyncer.door.domain.robots_map import unroutable
 from crsyncer.door.domain.signing_keys import keys_of
 from crsyncer.door.look import HAProxySeen
-from crsyncer.errors import NotAllowed, SyncError
+from crsyncer.door.robots import RIGHTS
+from crsyncer.errors import SyncError
 
 _FEW_FILES = 8192
 """Open files: enough for 4,000 streams, which take two each."""
@@ -80,14 +81,11 @@ def judge_files(directory: Path, texts: Mapping[str, str | None], now: float) ->
 def judge_shard(name: str, server: str, answer: Json | BaseException) -> Check:
     """Whether a shard answers and has keys that the door can use; `answer` is its JWKS, or the error."""
     if isinstance(answer, SyncError):
-        grave = isinstance(answer, NotAllowed)
-        return Check("keys", Mark.FAIL, str(answer), answer.hint, resource=name, health="" if grave else "degraded")
+        health = "" if needs_human(answer) else "degraded"
+        return Check("keys", Mark.FAIL, str(answer), answer.hint, resource=name, health=health)
     if isinstance(answer, BaseException):
         raise answer
-    keys = keys_of(answer)
-    if not keys:
-        return Check("keys", Mark.FAIL, f"{server} has no RSA key", "the door verifies RS256 alone", resource=name)
-    return Check("keys", Mark.OK, f"{server} has {', '.join(key.kid for key in keys)}", resource=name)
+    return Check("keys", Mark.OK, f"{server} has {', '.join(key.kid for key in keys_of(answer))}", resource=name)
 
 
 def judge_robots(labels: Mapping[str, str], shards: Sequence[str]) -> Iterator[Check]:
@@ -99,9 +97,8 @@ def judge_robots(labels: Mapping[str, str], shards: Sequence[str]) -> Iterator[C
 
 def unread_robots(error: SyncError) -> Check:
     """The Robots cannot be read."""
-    refused = isinstance(error, NotAllowed)
-    hint = error.hint or "grant list and watch on Robots: crsyncer door manifests prints the Role"
-    return Check("robots", Mark.FAIL, f"they cannot be read: {error}", hint, health="" if refused else "degraded")
+    health = "" if needs_human(error) else "degraded"
+    return Check("robots", Mark.FAIL, f"they cannot be read: {error}", error.hint or RIGHTS, health=health)
 
 
 def judge_run(reasons: Sequence[Reason]) -> list[Check]:

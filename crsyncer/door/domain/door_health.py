@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from crsyncer.core.model import Json
 from crsyncer.door.domain.robots_map import unroutable
-from crsyncer.errors import SyncError
+from crsyncer.errors import Never, NotAllowed, NotServed, NotTrusted, SyncError
 
 _MOST = 20
 """Robots that are named; the others are counted."""
@@ -57,10 +57,10 @@ def reasons(
     labels: Mapping[str, str],
     shards: Collection[str],
     up: Mapping[str, bool],
-    silent: Sequence[str],
+    silent: Sequence[SyncError],
     haproxy: SyncError | None,
     unwritten: SyncError | None,
-    root: str | None,
+    root: SyncError | None,
     bad: Sequence[str],
     stale: SyncError | None,
 ) -> list[Reason]:
@@ -84,11 +84,23 @@ def reasons(
     if haproxy is not None:
         found.append(Reason("HAProxySilent", Level.OFFLINE, str(haproxy), haproxy.hint))
     if root is not None:
-        found.append(Reason("RootAway", Level.DEGRADED, f"the Robots cannot be watched: {root}", "the last map holds"))
+        hint = f"{root.hint}; the last map holds" if root.hint else "the last map holds"
+        found.append(Reason("RootAway", _away(root), f"the Robots cannot be watched: {root}", hint))
     found += [
         Reason("ShardDown", Level.DEGRADED, f"HAProxy finds shard {name} down", "its robots get 503 until it is back")
         for name, is_up in sorted(up.items())
         if not is_up
     ]
-    found += [Reason("ShardSilent", Level.DEGRADED, each, "its last keys stay in use") for each in silent]
+    for each in silent:
+        hint = f"{each.hint}; what is known of it stays" if each.hint else "what is known of it stays"
+        found.append(Reason("ShardSilent", _away(each), str(each), hint))
     return sorted(found, key=lambda each: list(Level).index(each.level))
+
+
+def needs_human(error: SyncError) -> bool:
+    """Whether what an API server answers does not heal by itself: credentials, certificates, what it does not serve."""
+    return isinstance(error, NotAllowed | NotTrusted | NotServed | Never)
+
+
+def _away(error: SyncError) -> Level:
+    return Level.ATTENTION if needs_human(error) else Level.DEGRADED

@@ -13,6 +13,11 @@ CERTIFICATE = "certificate.pem"
 _TEMPLATE = Path(__file__).parent / CONFIGURATION
 _BLOCK = re.compile(r"#for (\w+)\n(.*?)#end\n", re.DOTALL)
 _PLACE = re.compile(r"<([A-Z-]+)>")
+_SERVER = (
+    r"(ipv6@\[(?P<six>[^]]+)\]|(?P<host>[^ :]+)):(?P<port>\d+) ssl verify (?P<verify>none|required).*"
+    r" sni str\((?P<name>[^)]+)\)"
+)
+"""How the template has a server, after its name."""
 _PAUSE_SECONDS = 10
 _ANSWERS: Mapping[int, tuple[str, str, str]] = {
     400: ("Bad Request", "BadRequest", "the door does not accept this request: its path, or an upgrade"),
@@ -45,9 +50,13 @@ def keys_in(files: Mapping[str, str]) -> dict[str, SigningKey]:
     return {kid[1]: SigningKey(kid[1], files[name]) for name, kid in found.items() if kid is not None}
 
 
-def leads_to(configuration: str, shard: str) -> bool:
-    """Whether a configuration has a shard."""
-    return f"\nbackend shard-{shard}\n" in configuration
+def shard_in(files: Mapping[str, str], name: str) -> Shard | None:
+    """A shard as the directory's files lead to it; None where they do not."""
+    found = re.search(rf"^  server {name} {_SERVER}", files.get(CONFIGURATION, ""), re.MULTILINE)
+    if found is None:
+        return None
+    host, port, authority = found["six"] or found["host"], int(found["port"]), files.get(f"shard-{name}.pem", "")
+    return Shard(name, host, port, found["name"], authority, is_verified=found["verify"] == "required")
 
 
 def is_ours(name: str) -> bool:

@@ -26,21 +26,14 @@ _LEAST_BITS = 1024
 def merged_keys(
     found: Mapping[str, Json], *, in_use: Mapping[str, SigningKey] = MappingProxyType({})
 ) -> tuple[SigningKey, ...]:
-    """The keys of all shards, whose answers are by the shards' names. Raises SyncError, which names the shard.
+    """The keys of all shards, whose answers are by the shards' names. Raises SyncError, which names the shards.
 
-    A key that is no RSA key for signatures is left out, for the door verifies RS256 alone. `in_use` are kept, by their
-    names, for shards that give no answer.
+    `in_use` are kept, by their names, for shards that give no answer.
     """
     keys: dict[str, SigningKey] = {}
     owners: dict[str, str] = {}
     for shard, answer in found.items():
-        own = keys_of(answer)
-        if not own:
-            raise SyncError(
-                f"shard {shard} has no RSA key at {JWKS_PATH}",
-                hint="the door verifies RS256: its API server needs an RSA key as --service-account-signing-key-file",
-            )
-        for key in own:
+        for key in keys_of(answer):
             if keys.setdefault(key.kid, key) != key:
                 raise SyncError(
                     f"shards {owners[key.kid]} and {shard} have different keys of one name, {key.kid}",
@@ -52,7 +45,7 @@ def merged_keys(
 
 
 def keys_of(answer: Json) -> tuple[SigningKey, ...]:
-    """The RSA keys of a JWKS, as far as they can be read."""
+    """The RSA keys of a JWKS, as far as they can be read. Others are left out, for the door verifies RS256 alone."""
     entries = answer.get("keys")
     found = map(_key, entries if isinstance(entries, Sequence) and not isinstance(entries, str) else ())
     return tuple(each for each in found if each is not None)
