@@ -197,7 +197,8 @@ class Record:
     propagation: str = ""
     """What the annotation of an upstream object that is gone said of the dependents of its copy (C6.5)."""
     unanswered: tuple[str, ...] = ()
-    """Digests of statuses whose writes were not answered: each may still land upstream, after a newer one (S10)."""
+    """Digests of statuses whose writes were not answered: each may still land upstream, after a newer one (S10).
+    `ANY_STATUS`: of another part of the status than goes up now."""
     called: Key | None = None
     """The name that was chosen for the copy, until a write of it is answered: it may be there, unseen (C2.3)."""
     own: OwnStatus | None = None

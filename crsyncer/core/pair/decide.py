@@ -1,7 +1,7 @@
 """The decision: two observations and the record of the pair, into a plan. Both directions are one table."""
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
+from crsyncer.core.model import ANY_STATUS, Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.pair.actions import (
     NAME_TAKEN,
     NOTHING,
@@ -369,8 +369,14 @@ def _status(
         return None if known.acknowledged == downstream.status else agreed
     fresh = known.acknowledged != downstream.status
     lost = audit and upstream is not None and upstream.status != known.upstream_status
-    late = upstream is not None and not behind and upstream.status in known.unanswered
+    late = upstream is not None and not behind and _has_landed_late(upstream, known)
     return send if fresh or lost or late else None
+
+
+def _has_landed_late(upstream: View, known: Record) -> bool:
+    """Whether upstream may show a status whose write was not answered: an older one than it has had since."""
+    is_other = ANY_STATUS in known.unanswered and upstream.status != known.upstream_status
+    return upstream.status in known.unanswered or is_other
 
 
 def _adopted(upstream: View, downstream: View, policy: KindPolicy, record: Record) -> CountAsSent | None:

@@ -8,7 +8,7 @@ from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.kinds.endpoint import Endpoint
 from crsyncer.core.kinds.fingerprint import Fingerprint
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import Key, Loaded, Pending, Record, Side, View
+from crsyncer.core.model import ANY_STATUS, Key, Loaded, Pending, Record, Side, View
 from crsyncer.core.pair.actions import HoldReason
 from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.pair.project import view_of
@@ -147,7 +147,8 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
         return _forget(resource, kept, store, keep_outbox=same_status)
     if same_places:
         records = _with_propagation(loaded, policy)
-        kept.records.update(records if same_status else ((key, _without_status(each)) for key, each in records))
+        sent = loaded.pending.keys()
+        kept.records.update(records if same_status else ((k, _without_status(each, k in sent)) for k, each in records))
     _forget_others(policy, loaded, kept, context)
     await _review_copies(policy, loaded, kept, context)
     if same_places and not same_status:
@@ -176,8 +177,8 @@ def _with_propagation(loaded: Loaded, policy: KindPolicy) -> Iterator[tuple[Key,
         yield key, record
 
 
-def _without_status(record: Record) -> Record:
-    """The record of a pair of which another part of the status goes up from now on."""
+def _without_status(record: Record, is_pending: bool) -> Record:
+    """The record of a pair of which another part of the status goes up from now on; what was sent may land later."""
     return replace(
         record,
         acknowledged="",
@@ -185,7 +186,7 @@ def _without_status(record: Record) -> Record:
         upstream_status="",
         had_status=False,
         seed=False,
-        unanswered=(),
+        unanswered=(ANY_STATUS,) if is_pending or record.unanswered else (),
     )
 
 

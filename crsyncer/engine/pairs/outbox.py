@@ -87,7 +87,9 @@ class Outbox:
             self._proofs.pop(key, None)
         record = self._cache.record_of(key, action.upstream_uid)
         # An older status that has landed late is answered once: somebody else may write the same.
-        unanswered = tuple(each for each in record.unanswered if upstream is None or each != upstream.status)
+        answered = {"" if upstream is None else upstream.status}
+        answered |= {ANY_STATUS} if action.digest == record.acknowledged else set()
+        unanswered = tuple(each for each in record.unanswered if each not in answered)
         self._cache.remember(key, replace(record, had_status=True, unanswered=unanswered))
         return self.priority(key)
 

@@ -80,6 +80,27 @@ def test_S4_3_S4_5_what_goes_from_a_status_as_its_part_is_named_goes_upstream_to
         assert world.cloud.objects()["a"].get("status") == left
 
 
+@pytest.mark.parametrize("subtree", ["part", None])
+@pytest.mark.parametrize("seconds", [0.0, 2.0, 31.0])
+def test_S4_1_S10_an_older_status_that_lands_when_another_part_goes_up_is_answered(
+    subtree: str | None, seconds: float
+) -> None:
+    with with_policy(subtree=None if subtree else "part") as world:
+        world.begin("a")
+        world.inject("cloud", Fate.LATE, verb="patch", part="/goals/a/status")
+        world.report("a", {"n": 1, "part": {"n": 1}}, seconds=1)
+        world.report("a", {"n": 2, "part": {"n": 2}}, seconds=seconds)
+        edit_policy(world, subtree=subtree, seconds=120)
+        assert any(write.late for write in world.writes)
+        assert world.cloud.objects()["a"]["status"]["part"] == {"n": 2}
+        world.cloud.set_status("a", {"part": {"n": 8}})  # which may be what was sent, and landed late
+        world.pass_time(60)
+        made = len(world.writes)
+        world.cloud.set_status("a", {"part": {"n": 9}})
+        world.pass_time(60)
+        assert len(world.writes) == made  # that is answered once: it is somebody else's (S4.8)
+
+
 def test_C6_3_C7_a_finalizer_is_looked_for_where_it_was_put_whatever_the_kind_has_become() -> None:
     with projected(source=None, spec=BLOCKING | {"specSource": "cloud"}) as world:
         world.begin("a", kind=TASKS)

@@ -13,6 +13,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("what was sent of another part of the status has not been sent", reselection._without_status,
+           "(ANY_STATUS,) if is_pending or record.unanswered else ()", "()",
+           noticed_by="S4_1_S10_an_older_status_that_lands_when_another_part_goes_up_is_answered"),
     Mutant("a copy without marks is adopted with the status of a former object", decide._adopted,
            'record.upstream_uid in ("", upstream.uid)', "True",
            noticed_by="S4_1_a_copy_that_has_lost_its_marks_is_adopted_and_its_status_stays_with_the_former_object"),
