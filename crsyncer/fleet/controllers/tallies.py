@@ -38,9 +38,9 @@ class Tallies:
         is_lost = placement.shared and shard not in fleet.shards
         total = self.seats.total(placement.text, unit)
         report, applied = self.reports.of_placement(robot, placement.uid)
-        is_acked = applied is not None and applied == applied_digest(
-            [(row.uid, row.marks.number) for row in self.rows_of(placement, robot)]
-        )
+        rows = self.rows_of(placement, robot)
+        pairs = [] if applied is None else [(row.uid, row.marks.number) for row in rows]
+        is_acked = applied is not None and applied == applied_digest(pairs)
         return RobotTally(
             replicas=len(fleet.index.sources_of(placement.text)) if placement.shared else total.replicas,
             due=total.due,
