@@ -17,9 +17,10 @@ from crsyncer.errors import ConfigError
 def door_assign(names: tuple[str, ...], yes: bool, **flags: Any) -> None:
     """Choose the shard of each of these Robots that has none, or of all Robots that have none, and say it.
 
-    The label fleet.crsyncer.cloudrobotics.com/shard is set with --yes, and only said without. The choice is spread
-    evenly over the shards of --shard, and stays when shards are added: a robot that has a shard keeps it. To move a
-    robot takes `crsyncer door split`.
+    The label fleet.crsyncer.cloudrobotics.com/shard is set with --yes, and only shown without. The choice is spread
+    evenly over the shards of --shard, and stays when shards are added: a robot that has a shard keeps it. A Robot
+    without the label is served by the root: name the new ones where others are in service there already, for their
+    objects do not move with the label. To move a robot takes `crsyncer door split`.
     """
     settings = load_door(flags, os.environ)
     if not settings.shards:
