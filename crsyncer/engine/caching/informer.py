@@ -86,6 +86,11 @@ class Informer:
         self._cache.set_cursor(self.side, self.namespace, cursor)
 
     @property
+    def was_listed(self) -> bool:
+        """Whether the server has listed the collection in this version, at least in part."""
+        return self.cursor is not None and self.cursor.path == self.state.collection.path
+
+    @property
     def objects(self) -> Mapping[Key, View]:
         """The objects of this side."""
         return self._cache.views[self.side]

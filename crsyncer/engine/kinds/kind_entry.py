@@ -101,7 +101,7 @@ def probe_calls(entries: Iterable[KindEntry], side: Side) -> list[calls.Call]:
     Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
     """
     running = [entry.kind for entry in entries if entry.kind is not None]
-    known = [kind for kind in running if all(each.cursor is not None for each in kind.on(side))]
+    known = [kind for kind in running if all(each.was_listed for each in kind.on(side))]
     well = [kind for kind in known if all(each.listwatch.phase not in _NOT_SERVED for each in kind.on(side))]
     lists = [object_calls.revision(kind.policy, side) for kind in well or known]
     return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]

@@ -32,7 +32,7 @@ MUTANTS = (
            "return former if", "return None if",
            noticed_by="S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list"),
     Mutant("a collection whose list never ended shows no revision", kind_entry.probe_calls,
-           "each.cursor is not None", "each.state.cursor() is not None",
+           "each.was_listed", "each.state.cursor() is not None",
            noticed_by="S8_3_a_restore_is_noticed_by_an_agent_that_was_killed_during_its_first_list"),
     Mutant("a cursor that has expired takes along how far the cluster had come", CollectionState.drop_cursor,
            "self.handler.cursor.unfinished()", "None",
