@@ -71,7 +71,7 @@ MUTANTS = (
            noticed_by="S1_5_a_status_subresource_that_comes_or_goes_in_the_cloud_alone_is_noticed"),
     Mutant("a version that is not served any more is asked for again and again", KindEntry.is_missing,
            "any(each.listwatch.phase is Phase.MISSING for each in watches)", "False",
-           noticed_by="S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_it_serves_and_costs_no_copy"),
+           noticed_by="S1_5_S5_5a_versions_that_change_while_the_cloud_is_asked_for_them_are_asked_for_again"),
     Mutant("the list of a kind that is served again waits once more", ListWatch._carry_out,
            "not self._interrupt.is_set() and not refused", "not self._interrupt.is_set()",
            noticed_by="S1_6_a_kind_that_is_served_again_waits_for_one_back_off_at_most"),
