@@ -64,23 +64,24 @@ class Keeping:
         loop = asyncio.get_running_loop()
         while True:
             self.timer.refused(self.upkeep.seen.refused)
-            if self._written is not None and written(self.settings.directory) != self._written:
+            present = written(self.settings.directory)
+            if self._written is not None and present != self._written:
                 self.timer.again()  # HAProxy may start again at any time
             if time.time() >= self._expires_at:
                 self.timer.at_once()  # to tell it
             if self.timer.due(loop.time()):
                 self.timer.read(loop.time())
                 await self._attempt()
-            elif not self._reload_due and (self._is_outdated() or await self._has_moved()):
+            elif not self._reload_due and (self._is_outdated(present) or await self._has_moved()):
                 self._reload_due = True
                 self.timer.at_once()  # what somebody has done to the files is put right before
             else:
                 await self._reload()
             await asyncio.sleep(_POLL_SECONDS)
 
-    def _is_outdated(self) -> bool:
+    def _is_outdated(self, present: Mapping[str, float]) -> bool:
         """Whether HAProxy runs with older files than there are: `door config` has written them since it started."""
-        return max(written(self.settings.directory).values(), default=0.0) > self.upkeep.seen.loaded_at
+        return max(present.values(), default=0.0) > self.upkeep.seen.loaded_at
 
     async def _has_moved(self) -> bool:
         """Whether a shard is down, and its name means another address than when HAProxy started."""

@@ -53,7 +53,7 @@ async def test_agents_sync_through_the_door_and_keep_every_copy_when_it_is_reloa
 
     async def eventually(question: Any) -> None:
         if not await until_async(question, seconds=SECONDS):
-            seen = {name: (await agent.ask(), agent.tail(40)) for name, agent in agents.items()}
+            seen = {name: await agent.ask() for name, agent in agents.items()}
             pytest.fail(f"not after {SECONDS} s: {question}\n{seen}\n{door.haproxy and door.haproxy.tail()}")
 
     def paths(made: dict[str, Any]) -> str:

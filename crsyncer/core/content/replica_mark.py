@@ -28,7 +28,7 @@ def name_for_robot(name: str, robot: str) -> str:
     return f"{cut}-{hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]}-{robot}"
 
 
-def mark_texts(raw: Json) -> tuple[str, str] | None:
+def raw_marks(raw: Json) -> tuple[str, str] | None:
     """The SOURCEID and the annotation of a replica, as they are; None where the object has not both marks."""
     text, source_id = (raw["metadata"].get("annotations") or {}).get(REPLICA), labels(raw).get(SOURCE, "")
     return (source_id, text) if text and _SOURCE_ID.fullmatch(source_id) else None
@@ -36,8 +36,8 @@ def mark_texts(raw: Json) -> tuple[str, str] | None:
 
 def replica_annotation(raw: Json) -> Json | None:
     """What the annotation of a replica says; None where the object has not both marks, or they are not sound."""
-    texts = mark_texts(raw)
-    return None if texts is None else annotation_content(texts[1])
+    marks = raw_marks(raw)
+    return None if marks is None else annotation_content(marks[1])
 
 
 def annotation_content(text: str) -> Json | None:

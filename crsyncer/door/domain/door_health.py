@@ -84,16 +84,13 @@ def reasons(
     if haproxy is not None:
         found.append(Reason("HAProxySilent", Level.OFFLINE, str(haproxy), haproxy.hint))
     if root is not None:
-        hint = f"{root.hint}; the last map holds" if root.hint else "the last map holds"
-        found.append(Reason("RootAway", _away(root), f"the Robots cannot be watched: {root}", hint))
+        found.append(_away("RootAway", root, f"the Robots cannot be watched: {root}", "the last map holds"))
     found += [
         Reason("ShardDown", Level.DEGRADED, f"HAProxy finds shard {name} down", "its robots get 503 until it is back")
         for name, is_up in sorted(up.items())
         if not is_up
     ]
-    for each in silent:
-        hint = f"{each.hint}; what is known of it stays" if each.hint else "what is known of it stays"
-        found.append(Reason("ShardSilent", _away(each), str(each), hint))
+    found += [_away("ShardSilent", each, str(each), "what is known of it stays") for each in silent]
     return sorted(found, key=lambda each: list(Level).index(each.level))
 
 
@@ -102,5 +99,6 @@ def needs_human(error: SyncError) -> bool:
     return isinstance(error, NotAllowed | NotTrusted | NotServed | Never)
 
 
-def _away(error: SyncError) -> Level:
-    return Level.ATTENTION if needs_human(error) else Level.DEGRADED
+def _away(code: str, error: SyncError, message: str, meanwhile: str) -> Reason:
+    level = Level.ATTENTION if needs_human(error) else Level.DEGRADED
+    return Reason(code, level, message, f"{error.hint}; {meanwhile}" if error.hint else meanwhile)

@@ -1,8 +1,10 @@
 """The marks by which replicas are known (F3.2)."""
 
 import json
+from collections.abc import Hashable
 from functools import lru_cache
 from sys import intern
+from typing import TypeVar, cast
 
 from crsyncer.core.accounts.robot_account import is_robot_name as is_robot_name
 from crsyncer.core.accounts.robot_account import robot_namespace as robot_namespace
@@ -10,13 +12,25 @@ from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.content.object_content import digest
 from crsyncer.core.content.replica_mark import REPLICA as REPLICA
 from crsyncer.core.content.replica_mark import SOURCE as SOURCE
-from crsyncer.core.content.replica_mark import annotation_content
-from crsyncer.core.content.replica_mark import mark_texts as texts_of_marks
+from crsyncer.core.content.replica_mark import annotation_content, raw_marks
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.values import Marks, SourceKey
 
 _SOURCES = 1 << 10
 """Of so many sources what is the same in the marks of all robots' replicas is made and read once."""
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+def shared(value: T) -> T:
+    """The same value: thousands of replicas have an equal one, and it is in memory once."""
+    return cast("T", _first(value))
+
+
+@lru_cache(maxsize=1 << 11, typed=True)
+def _first(value: Hashable) -> Hashable:
+    return value
 
 
 @lru_cache(maxsize=1 << 16)
@@ -46,8 +60,8 @@ def _annotation(marks: Marks) -> str:
 
 def read_marks(raw: Json) -> Marks | None:
     """What the marks of an object say; None where it has not both of them, or they are not sound."""
-    texts = texts_of_marks(raw)
-    return None if texts is None else _marks(*texts)
+    found = raw_marks(raw)
+    return None if found is None else _marks(*found)
 
 
 @lru_cache(maxsize=_SOURCES)

@@ -6,7 +6,6 @@ API servers check placements by their schema; here it is read again, because a s
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from sys import intern
 
 from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE
@@ -18,7 +17,7 @@ from crsyncer.core.content.steps import Remove, Set
 from crsyncer.core.kinds.kind_name import Resource, version_priority
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.names import read_marks
+from crsyncer.fleet.domain.names import read_marks, shared
 from crsyncer.fleet.domain.replica_plan import equals, owned_content
 from crsyncer.fleet.domain.transport.keys import on_shard, split
 from crsyncer.fleet.domain.transport.transports import target_of
@@ -111,9 +110,9 @@ def row_of(
     if marks is None or target is None:
         return None
     labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
-    own_labels = _shared(tuple(key for key in marks.labels if key in labels))
-    own_annotations = _shared(tuple(key for key in marks.annotations if key in annotations))
-    keys = _shared(tuple(key for key in raw if key not in ("apiVersion", "kind", "metadata", "status")))
+    own_labels = shared(tuple(key for key in marks.labels if key in labels))
+    own_annotations = shared(tuple(key for key in marks.annotations if key in annotations))
+    keys = shared(tuple(key for key in raw if key not in ("apiVersion", "kind", "metadata", "status")))
     made = stamped(marks.stamp)
     if made is not None and equals(raw, made, marks):
         content = made.stamp
@@ -135,12 +134,6 @@ def row_of(
         generation=metadata.get("generation") or 0,
         terminating=metadata.get("deletionTimestamp") is not None,
     )
-
-
-@lru_cache(maxsize=1 << 10)
-def _shared(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The same keys: thousands of replicas have them, and they are in memory once."""
-    return keys
 
 
 def not_served(name: str) -> str:

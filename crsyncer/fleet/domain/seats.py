@@ -2,10 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from crsyncer.core.content.object_content import digest
+from crsyncer.fleet.domain.names import shared
 from crsyncer.fleet.domain.replica_plan import is_due
 from crsyncer.fleet.domain.rollout.robot_states import Fault
 from crsyncer.fleet.domain.values import Blocked, Rendering, ReplicaKey, ReplicaPlan, Row, Strategy, Wanted
@@ -37,13 +37,7 @@ def seat_of(key: ReplicaKey, wanted: Wanted, row: Row | None, plan: ReplicaPlan,
     seat = Seat(
         wanted.placement.text, stamp, due=is_due(wanted, row) or terminating, terminating=terminating, fault=fault
     )
-    return seat if seat.fault is not None else _shared(seat)
-
-
-@lru_cache(maxsize=1 << 10)
-def _shared(seat: Seat) -> Seat:
-    """The same seat: thousands of robots have one for a replica of the same source, and it is in memory once."""
-    return seat
+    return seat if seat.fault is not None else shared(seat)
 
 
 class Total(NamedTuple):

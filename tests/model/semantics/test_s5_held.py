@@ -168,20 +168,26 @@ def test_S5_5a_what_a_kind_made_anew_lacks_is_held_and_once_released_deletions_a
         assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
 
 
+def made_anew_empty(world: World) -> list[str]:
+    """Four copies whose kind was made anew out of sight without their objects, which no list has shown yet."""
+    names = crowd(world, 4)
+    with out_of_sight(world, "down"):
+        redefine(world)
+        for plane in world.planes.values():
+            plane.compact()
+        refused = refuse_lists(world)
+    world.pass_time(20)
+    world.weather[Side.CLOUD].rules.remove(refused)
+    return names
+
+
 @pytest.mark.parametrize("seconds", range(0, 36, 3))
 def test_S5_5a_a_copy_that_is_being_made_when_its_kind_is_back_without_its_object_is_held_like_the_others(
     seconds: int,
 ) -> None:
     """Somebody deleted copies, and what is known is enforced until the new CRD's list shows what came back."""
     with World() as world:
-        names = crowd(world, 4)
-        with out_of_sight(world, "down"):
-            redefine(world)
-            for plane in world.planes.values():
-                plane.compact()
-            refused = refuse_lists(world)
-        world.pass_time(20)
-        world.weather[Side.CLOUD].rules.remove(refused)
+        names = made_anew_empty(world)
         world.weather[Side.ROBOT].latency = 2.0
         world.pass_time(seconds)
         for name in names[2:]:
@@ -202,14 +208,7 @@ def test_S5_5a_a_copy_whose_create_was_not_answered_is_held_like_the_others(
         if marked:
             serve_policies(world.robot)
             apply_policy(world.robot, specSource="cloud")
-        names = crowd(world, 4)
-        with out_of_sight(world, "down"):
-            redefine(world)
-            for plane in world.planes.values():
-                plane.compact()
-            refused = refuse_lists(world)
-        world.pass_time(20)
-        world.weather[Side.CLOUD].rules.remove(refused)
+        names = made_anew_empty(world)
         world.weather[Side.ROBOT].latency, world.weather[Side.ROBOT].lag = 2.0, lag
         world.inject("robot", fate, verb="create", part="/goals", times=2, standing=True)
         world.pass_time(seconds)
