@@ -32,6 +32,7 @@ async def bed(audited: Audited, sandbox: Sandbox, robot_api: Api, tmp_path: Path
         await robot_api.remove_crds(KINDS["goals"], KINDS["findings"])
 
 
+@pytest.mark.nightly("the demo of shards splits one, and checks what robots keep")
 async def test_G7_2_a_shard_is_split_step_by_step_under_writes_and_every_copy_stays(bed: SplitBed) -> None:
     cloud = bed.root.cloud
     made = {name: [cloud.create("goals", name) for _ in range(2)] for name in ROBOTS}

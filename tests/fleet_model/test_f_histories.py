@@ -20,11 +20,11 @@ def histories(program: str = "tests.fleet_model", *, to: int) -> None:
 
 
 def test_random_histories_of_a_fleet_do_nothing_that_must_never_happen() -> None:
-    histories(to=60)
+    histories(to=30)
 
 
 def test_F10_3_random_histories_of_shared_sources_do_nothing_that_must_never_happen() -> None:
-    histories("tests.fleet_model.sharing_machine", to=20)
+    histories("tests.fleet_model.sharing_machine", to=10)
 
 
 @pytest.mark.nightly

@@ -66,7 +66,12 @@ async def until_api(bed: Bed, state: str, message: str = "", *, revision: str = 
     return str(row["revision"])
 
 
-@pytest.mark.parametrize("source", list(Side))
+_ROBOT = pytest.param(
+    Side.ROBOT, marks=pytest.mark.nightly("tests/model/content/test_c8_lifecycle.py has both sources")
+)
+
+
+@pytest.mark.parametrize("source", [Side.CLOUD, _ROBOT])
 async def test_C8_1_C8_3_a_new_field_arrives_a_removed_one_is_held_and_undone_finds_the_old_revision(
     apis: dict[Side, Api], make_bed: MakeBed, source: Side
 ) -> None:

@@ -1,5 +1,7 @@
 """What a real API server takes of what the controller makes of returned statuses (F6.2, F7)."""
 
+import pytest
+
 from crsyncer.sandbox.resource import Resource
 from tests.api import Object
 from tests.system.bed import eventually
@@ -69,6 +71,7 @@ async def test_F7_3_F7_4_a_combined_status_of_all_types_of_cells_is_stored_and_g
     await fleet.api.until_gone(found)
 
 
+@pytest.mark.nightly("the same steps are in test_f7_returned, on virtual time")
 async def test_F6_2_the_status_of_the_only_robot_is_on_the_source_until_there_are_two(fleet: FleetBed):
     await fleet.robots("r1")
     source = await fleet.api.create(fleet.goal(speed=1))

@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from crsyncer.core.content.annotations import ROBOT_LABEL, SHARD_LABEL
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.model import Json
@@ -47,6 +49,7 @@ def resolved(status: Json) -> str:
     return next(("" if each["status"] == "True" else str(each["message"]) for each in found), "not known yet")
 
 
+@pytest.mark.nightly("the demo of shards kills one, and test_f10_shards has each case on virtual time")
 async def test_F10_2_a_robots_replicas_are_on_its_shard_and_a_shard_that_is_killed_stops_no_other(
     fleet: FleetBed, plane_b: Plane, robot: Plane, robot_api: Api, group: str, tmp_path: Path
 ):

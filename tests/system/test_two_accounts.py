@@ -44,7 +44,10 @@ class Enrolled:
         return self.maker.ask("POST", self.tokens, {"spec": {"expirationSeconds": seconds, "boundObjectRef": ref}})
 
 
-@pytest.fixture(params=Profile)
+_SHARED = pytest.param(Profile.SHARED, marks=pytest.mark.nightly("an API server treats every account alike"))
+
+
+@pytest.fixture(params=[Profile.NAMESPACE, _SHARED])
 def enrolled(confined: Confined, request: pytest.FixtureRequest) -> Enrolled:
     """A robot of each profile; its accounts and Secrets are new for each test."""
     robot, kinds = f"e{next(NUMBERS)}", (confinable(GOALS, request.param, place="-"),)
