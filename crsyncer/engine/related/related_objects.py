@@ -46,7 +46,7 @@ class RelatedObjects:
         """The kinds of originals that primaries were read for as if those had another scope."""
         self._unshown: dict[str, dict[Source, References]] = {}
         """By kind, primaries that refer to less by the body that is stored than they did, and to what by that body.
-        Until they are shown they refer to both: nothing is deleted on old knowledge alone (S7.1)."""
+        Until a list shows them they refer to both: nothing is deleted on old knowledge alone (S7.1)."""
         self._failures: dict[tuple[str, Key], dict[tuple[EntryId, bool], str]] = {}
         """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 
@@ -97,8 +97,7 @@ class RelatedObjects:
                 for entry in ours:
                     if body is not None:
                         if is_synced(body, kind.policy, side):
-                            shown = kind.cache.freshness(side, key.namespace) is Freshness.CONFIRMED
-                            self._refer(kind, entry, key, body, shown=shown)
+                            self._refer(kind, entry, key, body, stored=True)
                     else:  # it is damaged, or a Secret, of which no value is stored
                         self._wanted(entry.resource).table.put_unknown((entry.id, key), unreadable=False)
         self._unread = {id_: latest for id_, latest in self._unread.items() if latest is not reading}
@@ -197,9 +196,14 @@ class RelatedObjects:
                 self._refer(kind, entry, key, raw)
         first.seen(key)
 
-    def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json, *, shown: bool = True) -> None:
+    def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json, *, stored: bool = False) -> None:
+        """A primary is shown, or (`stored`) was once: what it refers to.
+
+        Of one that a list is to show, a watch that was resumed may show an older version first.
+        """
         unshown = self._unshown[kind.policy.resource]
-        unshown.pop((entry.id, key), None)
+        is_confirmed = kind.cache.freshness(entry.related.origin, key.namespace) is Freshness.CONFIRMED
+        may_be_old = (unshown.pop((entry.id, key), None) is not None or stored) and not is_confirmed
         wanted, first = self._wanted(entry.resource), self._first[kind.policy.resource]
         if first.is_over(entry, key) or first.is_final(entry, key):
             return
@@ -215,7 +219,7 @@ class RelatedObjects:
         self._report(kind, entry, key, "")
         if not first.refers(entry, key, references):
             return
-        if shown or references.cover(wanted.table.recorded(entry, key)):
+        if not may_be_old or references.cover(wanted.table.recorded(entry, key)):
             wanted.refer((entry.id, key), references)
         else:
             unshown[entry.id, key] = references

@@ -319,6 +319,26 @@ def test_C5_4_S7_1_an_edited_entry_takes_no_reference_from_a_primary_that_is_not
         assert (set(world.robot.objects()), uids(world, "cloud")) == (set(before), before)
 
 
+@pytest.mark.parametrize("first", [False, True], ids=["deleted", "changed and deleted"])
+def test_C5_4_S7_1_an_edited_entry_takes_no_reference_from_a_primary_that_was_deleted_before(first: bool) -> None:
+    with related() as world:
+        for name in GOALS[:3]:
+            put_map(world.cloud, name, x=name)
+            world.cloud.create(name, spec={"maps": [name]})
+        world.settle()
+        world.order("hold", resource="goals")
+        world.cut("cloud")
+        if first:
+            world.cloud.label("g0", tier="edge")
+        world.cloud.delete("g0")
+        edit_policy(world, related=[entry(object={"reference": "/spec/mpas/*"})], seconds=60)
+        world.heal("cloud", seconds=120)
+        assert (set(world.robot.objects()), set(uids(world, "cloud"))) == ({*GOALS[:3]}, {"g0"})
+        release(world)
+        world.pass_time(60)
+        assert (set(world.robot.objects()), uids(world, "cloud")) == ({*GOALS[1:3]}, {})
+
+
 @pytest.mark.parametrize("kill", [False, True])
 @pytest.mark.parametrize("whose", ["entry", "kind"])
 def test_C1_7_copies_whose_originals_an_edit_selects_no_more_are_held_and_followed_again(
