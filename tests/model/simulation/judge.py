@@ -244,7 +244,7 @@ class Judge:
         elif before.get("status") and after is not None and not after.get("status"):
             copies = [self._objects[uid] for uid in self._copies[before["metadata"]["uid"]]]
             edited = any(copy.born <= self._configured for copy in copies)  # another part of it goes up, maybe
-            subtree = self._subtree(write.resource)
+            subtree = self._subtree(write.side, write.resource)
             cut = any(subtree in copy.cut for copy in copies)  # and nothing else was there: {} is left (S4.5)
             if not edited and not cut and not any(copy.blanked or copy.removed is not None for copy in copies):
                 self._say(write, "a status was blanked that no copy has taken away (S4.3)")
@@ -258,7 +258,7 @@ class Judge:
         original = self._objects.get(of)
         if original is None or len(self._copies[of]) > 1:
             return
-        there = self._is_there(of, original)
+        there = self._found(of, original) is not None
         if not there and original.removed is None and not self.released and not self.is_unknowable(of):
             self._say(write, f"a restore lost its original {of}, so a human has to release it (S8.3)")
         if self.world.settings != self._settings:
@@ -281,34 +281,34 @@ class Judge:
         side = self._objects[uid].side
         return first is not None and uid not in first.uids and first.reached[side] <= shared
 
-    def _is_there(self, uid: str, known: Object) -> bool:
-        return self._found(uid, known) is not None
-
     def _found(self, uid: str, known: Object) -> Json | None:
         found = self.world.servers[known.side].storage.of(known.resource).get(known.where)
         return found if found is not None and found["metadata"]["uid"] == uid else None
 
     def _is_related(self, original: Object) -> bool:
         """Whether an object may be wanted only because others refer to it, as the agent has it."""
-        life = self.world.life
-        row = None if life is None else life.engine.kinds.entries.get(original.resource)
-        return row is None or row.kind is None or bool(row.kind.policy.related)
+        policy = self._policy(original.side, original.resource)
+        return policy is None or bool(policy.related)
 
     def _shows(self, known: Object, status: Any, *, reported: float) -> bool:
         """Whether an original has a status, or the part of it that is sent, as far as an agent could know of that."""
         storage = self.world.servers[known.side].storage
         found = shown_status(storage.of(known.resource)[known.where], storage, self.world.settings.robot)
-        key = self._subtree(known.resource)
+        key = self._subtree(known.side, known.resource)
         if key is not None and key not in status and self._configured >= reported:
             return True  # when another part began to be sent, nobody knew if a copy that lacks it ever had it (S4.3)
         shown = [each if key is None else (each or {}).get(key) for each in (found, status)]
         return bool(shown[0] == shown[1])
 
-    def _subtree(self, resource: str) -> str | None:
+    def _subtree(self, side: Side, resource: str) -> str | None:
         """The part of the status that is sent, as the agent has it."""
-        life = self.world.life
-        row = None if life is None else life.engine.kinds.entries.get(resource)
-        return None if row is None or row.kind is None else row.kind.policy.subtree
+        return None if (policy := self._policy(side, resource)) is None else policy.subtree
+
+    def _policy(self, side: Side, resource: str) -> KindPolicy | None:
+        """How the agent syncs the kind that a side calls so (C7); None: it does not."""
+        entries = {} if self.world.life is None else self.world.life.engine.kinds.entries
+        policies = (row.kind.policy for row in entries.values() if row.kind is not None)
+        return next((each for each in policies if each.endpoint(side).resource == resource), None)
 
     def _say(self, write: "Write", what: str) -> None:
         self.violations.append(f"{write}: {what}")
@@ -326,7 +326,7 @@ class Judge:
         self._hear()  # what the agent follows by now may have cost no write
         for of, copies in self._copies.items():
             original = self._objects.get(of)
-            if original is None or original.left or not self._is_there(of, original) or self._is_related(original):
+            if original is None or original.left or self._found(of, original) is None or self._is_related(original):
                 continue
             for uid in copies:
                 copy = self._objects[uid]

@@ -14,7 +14,7 @@ from tests.model.histories.policy_history import policy_history_of
 from tests.model.histories.policy_machine import PolicyMachine
 from tests.model.mutants.mutant import Mutant
 from tests.model.scenes.policies import EDGE, apply_policy, edit_policy, on_robot, with_policy
-from tests.model.scenes.projected import JOB_KIND, JOBS, TASKS, serve_jobs, tasks
+from tests.model.scenes.projected import JOB_KIND, JOBS, TASKS, projected, serve_jobs, tasks
 from tests.model.simulation.check import Violation
 from tests.model.simulation.world import World
 
@@ -156,6 +156,25 @@ def deselect(world: World) -> None:
 def test_C1_7_a_status_is_not_owed_to_an_original_that_is_not_selected() -> None:
     with goal() as world:
         deselect(world)
+
+
+def test_S4_5_the_part_of_a_status_that_its_copy_has_lost_goes_in_a_projected_kind_too() -> None:
+    with projected(subtree="part") as world:
+        world.begin("b", kind=TASKS)
+        world.add("a", kind=TASKS)
+        world.report("a", {"part": {"n": 1}, "own": 1})
+        world.report("a", {"own": 1})
+        assert world.cloud.objects(TASKS)["a"]["status"] == {}
+
+
+def test_S4_1_a_status_is_owed_to_an_original_that_has_another_name_in_the_cloud() -> None:
+    unsent = Mutant("nothing is sent", decide._status, "send if fresh or lost or late", "None if True", noticed_by="")
+    with (
+        pytest.raises(AssertionError, match=r"the status .* has never reached its original"),
+        tasks("cloud", "a") as world,
+        unsent.alive(),
+    ):
+        world.report("a", {"n": 1}, seconds=60)
 
 
 def reselect() -> None:
