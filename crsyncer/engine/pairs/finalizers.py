@@ -20,6 +20,7 @@ from crsyncer.core.pair.decide_finalizer import (
 )
 from crsyncer.core.pair.finalizer_calls import KeptObject, add_finalizer, remove_finalizer
 from crsyncer.core.reports.facts import Action, Fact
+from crsyncer.core.requests.calls import Call
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.pairs.unseen_finalizers import ask, place_of, remember, remove_unseen
@@ -121,30 +122,35 @@ class Finalizers:
         return True
 
     async def _add(self, key: Key, action: AddFinalizer) -> None:
-        policy, former = self._policy, self._cache.finalizers.get(key)
+        former = self._cache.finalizers.get(key)
         self._cache.set_finalizer(key, self._row(key, action.uid))
-        await self._context.store.durable()
-        body = await self._cache.body(policy.upstream, key)
-        objects = object_calls.collection(policy, policy.upstream, key.namespace)
+        may_be_there = False
         try:
-            if (
-                body is None
-                or body["metadata"]["resourceVersion"] != action.resource_version
-                or self.plan(key) != action
-            ):
-                raise Conflict("upstream has changed since")
-            call = add_finalizer(objects, key, body["metadata"], policy.finalizer)
-            await ask(self._connection, call, sensitive=policy.sensitive)
+            call = await self._addition(key, action)
+            may_be_there = True
+            await ask(self._connection, call, sensitive=self._policy.sensitive)
         except NotAllowed as error:
             if error.status != 403:
                 raise
             raise Never(str(error)) from None  # for good, until something changes (C6.2)
         except Conflict:
-            if former is None:
-                self._forget(key)  # it was not put there: it need not be looked for on an object out of sight
+            may_be_there = False
             raise
+        finally:
+            if not may_be_there and former is None:  # it need not be looked for on an object out of sight
+                self._forget(key)
         self._cache.mark_finalized(key, action.uid, finalized=True)
         self._record(key, Action.FINALIZED, "C6.1")
+
+    async def _addition(self, key: Key, action: AddFinalizer) -> Call:
+        """The request, once its row is on disk. Raises Conflict where upstream has changed since."""
+        policy = self._policy
+        await self._context.store.durable()
+        body = await self._cache.body(policy.upstream, key)
+        if body is None or body["metadata"]["resourceVersion"] != action.resource_version or self.plan(key) != action:
+            raise Conflict("upstream has changed since")
+        objects = object_calls.collection(policy, policy.upstream, key.namespace)
+        return add_finalizer(objects, key, body["metadata"], policy.finalizer)
 
     async def _remove(self, key: Key) -> None:
         row, sensitive = self._cache.finalizers[key], self._policy.sensitive

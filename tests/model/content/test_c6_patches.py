@@ -6,7 +6,8 @@ import pytest
 
 from crsyncer.ports import Reply
 from tests.model.scenes.blocking import LOCAL, MINE, block, blocking, codes, finalizer_rows, finalizers, patches
-from tests.model.scenes.policies import delete_policy, serve_policies
+from tests.model.scenes.policies import delete_policy, edit_policy, serve_policies
+from tests.model.scenes.projected import JOBS, TASKS, tasks
 from tests.model.simulation.answers import FORBIDDEN, GARBAGE, UNAUTHORIZED, invalid
 from tests.model.simulation.check import Checker, specs
 from tests.model.simulation.journal import Request
@@ -44,6 +45,16 @@ def test_C6_2_a_finalizer_that_was_not_put_there_is_not_looked_for_out_of_sight(
         world.settle()
         assert len(patches(world)) <= made + 1
         assert (finalizers(world.cloud), finalizer_rows(world)) == ([], [])
+
+
+def test_C6_2_a_finalizer_that_an_edit_forestalls_is_not_looked_for_out_of_sight() -> None:
+    blocked = {"mode": "blocking"}
+    with tasks("cloud", deletion=blocked) as world:
+        world.disk.commit_seconds = 10.0  # what says that it may be there has to be on it first
+        world.add("a", kind=TASKS, seconds=0.5)
+        assert patches(world) == []
+        edit_policy(world, projection=JOBS, deletion=blocked)
+        assert (patches(world), finalizer_rows(world)) == ([], [])
 
 
 def test_S10_a_finalizer_for_what_has_gone_meanwhile_is_not_tried_again_and_again() -> None:
