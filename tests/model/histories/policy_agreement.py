@@ -113,6 +113,8 @@ def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
         status, shown = ((each or {}).get(key) for each in (status, shown))
     elif uid in machine.subtree.rivalled:
         return bool(spec == desired)
+    if uid in machine.checker.overtaken:
+        return bool(spec == desired)  # downstream's status wins at its next change, or at the audit (S4.8)
     is_formers = status and status.get("of", uid) != uid  # the copy was adopted with it (S4.1)
     if status is None and shown is not None and _lacks(machine, copy):
         return False

@@ -25,6 +25,7 @@ from tests.model.simulation.check import (
     without_status,
 )
 from tests.model.simulation.clock import EPOCH
+from tests.model.simulation.disk import GROUP_SECONDS
 from tests.model.simulation.journal import WRITES, Request
 from tests.model.simulation.judge import is_guarded, stamp
 from tests.model.simulation.life import ROBOT
@@ -66,6 +67,8 @@ class PolicyChecker:
         self.name_of: dict[str, str] = {}
         """The names of upstream's objects, by uid."""
         self.stories: dict[str, Story] = defaultdict(Story)
+        self.overtaken: set[str] = set()
+        """Originals that have got a late status, of which a killed agent knew nothing, since downstream's changed."""
         self.twins: set[str] = set()
         """Originals that had two copies at once."""
         self.forgot = False
@@ -243,6 +246,12 @@ class PolicyChecker:
         if status["n"] < latest and not write.late:
             raise Violation(f"{write}: status {status['n']} has followed status {latest}")
         story.sent, story.source = max(status["n"], latest), source
+        (self.overtaken.add if write.late and self._is_forgotten(write) else self.overtaken.discard)(uid)
+
+    def _is_forgotten(self, write: Write) -> bool:
+        """Whether the agent was killed before it was on disk that a status was sent, which may be earlier (S6.1)."""
+        sent = next(each.sent for each in self._world.journal.requests if each.call is write.call)
+        return self.was_killed(after=sent, before=sent + max(GROUP_SECONDS, self._world.disk.commit_seconds))
 
     def _downstream(self, write: Write) -> None:
         before, after = write.before, write.after

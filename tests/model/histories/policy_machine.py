@@ -115,6 +115,7 @@ class PolicyMachine:
             self._number += 1
             copy = objects_of(self.down, GOALS)[place, called]
             of = self.checker.of(copy)
+            self.checker.overtaken.discard(of)
             status = self.subtree.reported(of, {"of": of, "n": self._number})
             status |= {"observedGeneration": copy["metadata"]["generation"]} if self.setup.maps_generation else {}
             self.checker.reported[self._number] = self.edits.kind(self.down)

@@ -9,6 +9,7 @@ import pytest
 from crsyncer.core.kinds import read_kind
 from crsyncer.core.pair import decide
 from crsyncer.engine.kinds.left_behind import LeftBehind
+from crsyncer.engine.pairs.outbox import Outbox
 from tests.model.histories.history import Step
 from tests.model.histories.policy_history import policy_history_of
 from tests.model.histories.policy_machine import PolicyMachine
@@ -254,3 +255,31 @@ def test_C6_3_an_object_waits_for_a_copy_that_somebody_keeps_where_an_edit_left_
         Step("project", (3,)),
     )
     PolicyMachine(replace(policy_history_of(771043), steps=steps)).run()
+
+
+def forget(seconds: float) -> None:
+    """A status comes late whose agent was killed so long after it was sent, and has sent another one since."""
+    steps = (
+        Step("befall", ("cloud", "patch", 24, 3)),
+        Step("wait", (0.3,)),
+        Step("create", ("b", 2, 4, 0, 0)),
+        Step("wait", (20.0,)),
+        Step("report", ("b",)),
+        Step("befall", ("cloud", "patch", 12, 1)),
+        Step("wait", (seconds,)),
+        Step("crash"),
+        Step("report", ("b",)),
+    )
+    PolicyMachine(replace(policy_history_of(1606165), steps=steps)).run()
+
+
+def test_S4_8_of_a_status_that_was_sent_and_not_recorded_yet_an_agent_knows_nothing_after_a_crash() -> None:
+    forget(0.05)
+
+
+def test_S4_1_a_status_that_was_sent_and_recorded_is_answered_after_a_crash_when_it_comes_late() -> None:
+    forget(0.5)
+    known = "row.unanswered or row.digest"
+    unknown = Mutant("nobody knows of it", Outbox.__init__, known, "row.unanswered", noticed_by="")
+    with unknown.alive(), pytest.raises(Violation, match="agreement was lost"):
+        forget(0.5)
