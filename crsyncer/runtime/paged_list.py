@@ -31,7 +31,7 @@ from crsyncer.core.watching.watch import WatchStep, listed_at, newer, read_answe
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
-from crsyncer.runtime.waits import chance
+from crsyncer.runtime.waits import chance, give_way
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class PagedList:
                 self._rest = _Rest(begun, resume, self._connection.cluster_identity)
             if not resume:
                 return Listing(begun, consistent)
-            await asyncio.sleep(0)  # a long list must not keep live changes waiting
+            await give_way()  # a long list must not keep live changes waiting
 
     async def _page(self, accept: str, resume: str) -> Reply:
         """One page; one in the middle of a list is asked for again when it fails. Raises Unsure as `request` does."""

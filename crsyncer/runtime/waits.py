@@ -18,6 +18,11 @@ def chance() -> float:
     return random.random()  # noqa: S311
 
 
+async def give_way() -> None:
+    """Let everything else have its turn of the event loop, after a part of a long work."""
+    await asyncio.sleep(0)
+
+
 class Waits:
     """Everything of one connection that waits for a time: back-offs, and the time that a server asked for."""
 

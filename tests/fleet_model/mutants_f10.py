@@ -1,6 +1,7 @@
 """Deliberate defects of the controller: Shared mode (F10.3)."""
 
 from crsyncer.fleet.controllers.mark_writer import SourceMarks
+from crsyncer.fleet.controllers.placement_steps import Steps
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.domain import replica_plan
 from crsyncer.fleet.domain.fleet import Fleet
@@ -40,7 +41,7 @@ MUTANTS = (
     Mutant("a Decision goes before the copies that it names can be seen", Placements._clean_up,
            " and resolution.all_listed(self._state.fleet)", "",
            noticed_by="F10_3_F5_2_what_is_held_of_a_placement_that_is_gone"),
-    Mutant("robots of the root keep the state of other sources", Placements._step,
+    Mutant("robots of the root keep the state of other sources", Steps._look_at_selection,
            "desk.changed |= selected  # at", "pass  # at",
            noticed_by="F10_3_F6_4_a_robot_of_the_root_is_counted_again"),
     Mutant("a source that is labelled for one robot stays shared", Fleet.object_shown,

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from functools import partial
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import rfc3339
@@ -10,6 +10,7 @@ from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.mark_writer import SourceMarks
 from crsyncer.fleet.controllers.own_objects import OwnObjects
+from crsyncer.fleet.controllers.placement_steps import Desk, Steps
 from crsyncer.fleet.controllers.reachable_shards import ReachableShards
 from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.robot_reports import RobotReports
@@ -22,9 +23,8 @@ from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS
 from crsyncer.fleet.domain.rollout.decisions import Decision, decision_body, decision_of, decision_pace
 from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.robot_states import placement_status
-from crsyncer.fleet.domain.rollout.tries import WriteTimes
 from crsyncer.fleet.domain.shown.fleet_facts import last_edit
-from crsyncer.fleet.domain.transport.keys import ROOT, shard_unit
+from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import RELEASE, Placement
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 from crsyncer.runtime.waits import chance
@@ -38,28 +38,6 @@ _PATIENCE_SECONDS = 30.0
 """What is not listed by then, a kind or the reports, is told in the status, and what does not need it goes on."""
 
 
-@dataclass(slots=True)
-class _Desk:
-    uid: str
-    progress: PlacementProgress
-    robots: set[str] = field(default_factory=set)
-    """The robots that were told to `progress`."""
-    sources: int = 0
-    """How many sources they were told to share (F10.3)."""
-    left: set[str] = field(default_factory=set)
-    """Robots that Decisions name, and that are not selected: replicas may be left there."""
-    changed: set[str] = field(default_factory=set)
-    """The robots of which something has changed."""
-    taken: set[int] = field(default_factory=set)
-    """The N of Decisions of another placement of the name."""
-    is_open: bool = False
-    """Whether its finalizer was seen, and its robots' replicas were looked at after that."""
-    acked: dict[str, bool] = field(default_factory=dict)
-    """Whether each robot has applied all that was written for it."""
-    times: WriteTimes[str] = field(default_factory=WriteTimes)
-    """Of the status (""), and each Decision by its name."""
-
-
 class Placements:
     """One job for each placement, and one for the Decisions of placements that are gone."""
 
@@ -69,7 +47,7 @@ class Placements:
         self._own = OwnObjects(state)
         self._marks = SourceMarks(state)
         self.reports = RobotReports(state, changed=self._reported)
-        self._desks: dict[str, _Desk] = {}
+        self._desks: dict[str, Desk] = {}
         self._seen: dict[str, tuple[list[str], str]] = {}
         """By placement: its finalizers and resourceVersion."""
         self._decisions: dict[Key, Decision] = {}
@@ -82,13 +60,14 @@ class Placements:
         self._replicas: Replicas
         self._shards: ReachableShards
         self._returned: StatusReturn
-        self._tallies: Tallies
+        self._steps: Steps
 
     def attach(self, replicas: Replicas, liveness: Mapping[str, Liveness], returned: StatusReturn) -> None:
         """Tell of the controllers beside this one."""
         self._replicas, self._returned = replicas, returned
         self._shards = ReachableShards(self._state, self.reports, liveness)
-        self._tallies = Tallies(self._state, replicas.seats, self.reports.robots, self._shards, returned)
+        tallies = Tallies(self._state, replicas.seats, self.reports.robots, self._shards, returned)
+        self._steps = Steps(self._state, replicas, self._shards, tallies, returned, self.may_write)
 
     # Events
 
@@ -226,7 +205,10 @@ class Placements:
             return
         desk = self._desk(placement)
         if not unlisted or placement.rollout is None:  # else robots would be begun by a part of what they shall have
-            self._step(placement, desk)
+            is_current = partial(self._is_current, placement, unlisted)
+            if not await self._steps.step(placement, desk, is_current=is_current):
+                self._dispatcher.later(_job(placement.text), _SOON_SECONDS)
+                return
         is_used = bool(desk.robots) or placement.shared or self._state.fleet.bound[placement.uid] > 0
         if is_used and not placement.terminating and not placement.finalized:
             await self._finalize(placement)
@@ -246,7 +228,12 @@ class Placements:
             left = max(_SOON_SECONDS, when - self._state.clock())
             self._dispatcher.at(_job(placement.text), self._state.now + left)
 
-    def _desk(self, placement: Placement) -> _Desk:
+    def _is_current(self, placement: Placement, unlisted: list[str]) -> bool:
+        """Whether a placement is as it was, and so is what of its kinds is not listed."""
+        is_same = self._state.fleet.index.placements.get(placement.text) is placement
+        return is_same and resolution.unlisted_kinds(self._state.fleet, placement) == unlisted
+
+    def _desk(self, placement: Placement) -> Desk:
         """What is known of a placement; for a new leader what the stored Decisions say."""
         named = [each for each in self._decisions.values() if each.text == placement.text]
         taken = {each.number for each in named if each.placement_uid != placement.uid}
@@ -254,46 +241,12 @@ class Placements:
         if desk is None:
             own = [each for each in named if each.placement_uid == placement.uid]
             progress = PlacementProgress(placement, own, taken=taken)
-            named_robots = {robot for each in own for robot in each.robots}
-            desk = self._desks[placement.text] = _Desk(placement.uid, progress, left=named_robots, taken=taken)
+            robots = {robot for each in own for robot in each.robots}
+            desk = self._desks[placement.text] = Desk(placement.uid, progress, changed=robots, taken=taken)
         elif desk.taken != taken:
             desk.taken = taken
             desk.progress.taken(taken)
         return desk
-
-    def _step(self, placement: Placement, desk: _Desk) -> None:
-        """Tell the placement's progress what has changed, and let it go on."""
-        fleet, text, now = self._state.fleet, placement.text, self._state.clock()
-        desk.progress.placement_changed(placement)
-        selected = fleet.index.robots_of(text)
-        if selected != desk.robots:  # it is the same at most steps, and has thousands
-            desk.left = (desk.left | desk.robots) - selected
-            desk.changed |= selected - desk.robots
-            desk.robots = set(selected)
-        if placement.shared and desk.sources != (sources := len(fleet.index.sources_of(text))):
-            desk.sources = sources
-            desk.changed |= selected  # at the root no copy tells
-        for robot in list(desk.left):
-            is_left = any(self._tallies.rows_of(placement, robot))
-            desk.progress.tell(robot, None, is_left=is_left)
-            if not is_left:
-                desk.left.discard(robot)
-            desk.acked.pop(robot, None)
-            self._replicas.seats.restamped.discard((text, robot))
-        changed, desk.changed = desk.changed & selected, set()
-        for robot in changed:
-            tally = self._tallies.tally(placement, robot)
-            desk.progress.tell(robot, tally)
-            self._replicas.seats.restamped.discard((text, robot))
-            if desk.acked.get(robot, False) is not tally.acked:
-                desk.acked[robot] = tally.acked
-                self._returned.acked_changed(text, robot)
-        self._replicas.open(text, desk.progress.step(now, may_begin=self._shards.may_begin(selected)))
-        opened = [robot for robot in changed if self.may_write(text, robot)]
-        is_new = placement.finalized and not desk.is_open  # marks change then, also where a robot's turn never comes
-        units = map(shard_unit, self._state.shards) if placement.shared else selected
-        self._replicas.open(text, units if is_new else opened)
-        desk.is_open = placement.finalized
 
     async def _finalize(self, placement: Placement) -> None:
         finalizers, version = self._seen[placement.text]
@@ -307,7 +260,7 @@ class Placements:
         call = fleet_calls.remove_release(PLACEMENTS, key, uid=placement.uid, release=placement.release)
         await self._own.send(PLACEMENTS.resource, call)
 
-    async def _write_decisions(self, placement: Placement, desk: _Desk) -> None:
+    async def _write_decisions(self, placement: Placement, desk: Desk) -> None:
         urgent, pace, fleet = desk.progress.urgent(), decision_pace(len(desk.robots)), self._state.fleet
         # What is held, or not seen yet (F1.1), could not be released without it once the placement is gone (F5.2).
         is_bound = bool(fleet.bound[placement.uid])
@@ -326,13 +279,13 @@ class Placements:
                 self._decisions[key] = Decision(*key, placement.name, placement.uid, number, dict(robots))
                 self._replicas.open(placement.text, desk.progress.stored(number, robots))
 
-    def _is_time(self, placement: Placement, desk: _Desk, name: str, *, pace: float = _PACE_SECONDS) -> bool:
+    def _is_time(self, placement: Placement, desk: Desk, name: str, *, pace: float = _PACE_SECONDS) -> bool:
         """Whether an object may be written again; if not, the job comes back."""
         if left := desk.times.left(name, self._state.now, pace=pace):
             self._dispatcher.later(_job(placement.text), left)
         return not left
 
-    async def _write_status(self, placement: Placement, desk: _Desk, unlisted: list[str]) -> None:
+    async def _write_status(self, placement: Placement, desk: Desk, unlisted: list[str]) -> None:
         state, fleet, progress = self._state, self._state.fleet, desk.progress
         problem = self._returned.evaluations.problem(placement.text)
         trouble = resolution.unresolved(fleet, placement, home=state.settings.namespace, problem=problem)

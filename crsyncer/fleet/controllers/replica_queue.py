@@ -28,6 +28,7 @@ from crsyncer.fleet.domain.values import (
     Wanted,
 )
 from crsyncer.runtime.dispatcher import Dispatcher, Job
+from crsyncer.runtime.waits import give_way
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class Replicas:
                 key, _ = self._dirty.popitem(last=False)
                 self._look(key)
             if self._dirty:
-                await asyncio.sleep(0)
+                await give_way()
                 continue
             self._dirty.clear()  # an empty dictionary keeps the room that it once needed, of all replicas at a start
             self._wake.clear()

@@ -29,7 +29,7 @@ from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 from crsyncer.runtime.list_objects import objects
-from crsyncer.runtime.waits import chance
+from crsyncer.runtime.waits import chance, give_way
 
 COMBINE, COPY, READ, TELL = "combine", "copy", "read", "tell"
 """The jobs: a CombinedStatus, the status of a singleton, the replicas of a source, the status of a StatusCollector."""
@@ -202,7 +202,7 @@ class StatusReturn:
             await self._stale.wait()
             self._stale.clear()
             self._take(self.evaluations.evaluate_stale(_SLICE))
-            await asyncio.sleep(0)
+            await give_way()
 
     async def write(self, job: Job[Work]) -> None:
         """Do one job."""

@@ -4,6 +4,8 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from sys import maxsize
 
 from crsyncer.fleet.domain.rollout.decision_book import DecisionBook
 from crsyncer.fleet.domain.rollout.decisions import Decided, Decision
@@ -26,7 +28,8 @@ from crsyncer.fleet.domain.values import Placement, RobotState, Rollout
 @dataclass(slots=True)
 class _Member:
     tally: RobotTally
-    rank: Rank
+    rank: Rank | None = None
+    """None: it is not found yet, or the groups are others now."""
     progress: RobotProgress | None = None
     """None: it was not looked at yet."""
     wake: float | None = None
@@ -35,6 +38,9 @@ class _Member:
 
 class PlacementProgress:
     """Tell it what changed of each robot, then have it make a step; it costs in proportion to what changed.
+
+    A step may be made in parts, `most` robots at a time, so that a loop need not stand still; it is over once nothing
+    `is_behind`. What changes between two parts may be told there.
 
     Tell all robots that a change concerns before a step that may begin robots: else a robot of a later group whose new
     content is known already is begun before the canaries, whose content is not. Before the first step tell all selected
@@ -56,6 +62,8 @@ class PlacementProgress:
         self._wakes: list[tuple[float, str]] = []
         """A heap; an entry that is not the robot's own time is passed over."""
         self._started = self._may_begin = False
+        self.is_behind = False
+        """Whether the step goes on: there are more robots to look at, or to begin."""
         self._writable: set[str] = set()
         self._awaited: dict[int, set[str]] = defaultdict(set)
         """By N: the robots of which a replica is written once that Decision is stored."""
@@ -77,9 +85,9 @@ class PlacementProgress:
         self._placement = placement
         if not is_same:
             self._order = RolloutOrder(placement.rollout) if placement.rollout is not None else None
-            for robot, member in self._members.items():
-                member.rank = rank(placement, robot, member.tally.labels)
-                self._dirty[robot] = None
+            for member in self._members.values():
+                member.rank = None
+            self._dirty.update(dict.fromkeys(self._members))
 
     def tell(self, robot: str, tally: RobotTally | None, *, is_left: bool = False) -> None:
         """What is counted for a robot now; None: it is not selected any more.
@@ -97,10 +105,10 @@ class PlacementProgress:
             self._forget(robot)
             return
         if member is None:
-            self._members[robot] = _Member(tally, rank(self._placement, robot, tally.labels))
+            self._members[robot] = _Member(tally)
         else:
             if member.tally.labels != tally.labels:
-                member.rank = rank(self._placement, robot, tally.labels)
+                member.rank = None
             member.tally = tally
         self._count(tally, 1)
         self._dirty[robot] = None
@@ -134,11 +142,11 @@ class PlacementProgress:
 
     # A step.
 
-    def step(self, now: float, *, may_begin: bool) -> list[str]:
-        """Look at the robots that changed or whose time has come, and begin those that may be begun.
+    def step(self, now: float, *, may_begin: bool, most: int = maxsize) -> list[str]:
+        """Look at the robots that changed or whose time has come, then begin those that may be begun; `most` of each.
 
-        `may_begin`: all that changed was told, and RobotSyncStates are listed and alive (F8.5). The robots that may be
-        written since are returned.
+        `may_begin`: all that changed was told, and RobotSyncStates are listed and alive (F8.5). None is begun before
+        all were looked at. The robots that may be written since are returned.
         """
         if not self._started:
             self._started = True
@@ -146,16 +154,22 @@ class PlacementProgress:
                 self._book.drop(robot)
         while self._wakes and self._wakes[0][0] <= now:
             self._dirty[heapq.heappop(self._wakes)[1]] = None
-        changed = [robot for robot in self._dirty if robot in self._members]
-        self._dirty.clear()
+        part = list(islice(self._dirty, most))
+        changed = [robot for robot in part if robot in self._members]
+        for robot in part:
+            del self._dirty[robot]
         for robot in changed:
             member = self._members[robot]
             self._vanished.look(robot, member.tally.report, now)
             old = member.progress or restored(self._book.stored(robot), member.tally, now)
             self._put(robot, member, looked_at(old, member.tally, self._placement.rollout, now))
-        self._doubted_until = self._vanished.doubted_until(now, selected=len(self._members))
-        self._may_begin = may_begin and self._doubted_until is None
-        return self._released([*changed, *self._begin(now)])
+        begun: list[str] = []
+        if not self._dirty:
+            self._doubted_until = self._vanished.doubted_until(now, selected=len(self._members))
+            self._may_begin = may_begin and self._doubted_until is None
+            begun = self._begin(now, most)
+        self.is_behind = bool(self._dirty) or len(begun) == most
+        return self._released([*changed, *begun])
 
     def next_step(self) -> float | None:
         """When time alone changes something; None: nothing does."""
@@ -168,14 +182,14 @@ class PlacementProgress:
         times = [time for time, _ in self._wakes[:1]]
         return min(times if self._doubted_until is None else [*times, self._doubted_until], default=None)
 
-    def _begin(self, now: float) -> list[str]:
-        """Begin robots in order, as many as the limits allow (F8.1, F8.2)."""
+    def _begin(self, now: float, count: int) -> list[str]:
+        """Begin so many robots in order, as far as the limits allow (F8.1, F8.2)."""
         rollout, order = self._placement.rollout, self._order
         if rollout is None or order is None or not self._may_begin or rollout.paused or self._has_failed(rollout):
             return []
         begun: list[str] = []
         most = most_in_flight(rollout, self._reports[Report.ONLINE])
-        while (place := order.next()) is not None:
+        while len(begun) < count and (place := order.next()) is not None:
             if place.group != order.last and self._states[RobotState.IN_FLIGHT] >= most:
                 break
             robot = place.rank.robot
@@ -195,12 +209,17 @@ class PlacementProgress:
         self._states[progress.state] += 1
         member.progress = progress
         if self._order is not None:
-            self._order.place(member.rank, progress, member.tally)
+            self._order.place(self._rank(robot, member), progress, member.tally)
         self._book.put(robot, decided(progress, member.tally))
         wake = next_look(progress, rollout)
         if wake is not None and wake != member.wake:
             heapq.heappush(self._wakes, (wake, robot))
         member.wake = wake
+
+    def _rank(self, robot: str, member: _Member) -> Rank:
+        if member.rank is None:
+            member.rank = rank(self._placement, robot, member.tally.labels)
+        return member.rank
 
     def _released(self, robots: Iterable[str]) -> list[str]:
         """Of these robots, those that may be written now and could not before."""
@@ -214,7 +233,7 @@ class PlacementProgress:
                 awaited.discard(robot)
                 if robot not in self._writable:
                     self._writable.add(robot)
-                    found.append(member.rank)
+                    found.append(self._rank(robot, member))
                 continue
             self._writable.discard(robot)
             if member.tally.due and (self._placement.rollout is None or member.progress.begun is not Begun.NO):

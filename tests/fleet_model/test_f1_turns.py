@@ -1,0 +1,68 @@
+"""The event loop of a leader has its turns, however many robots a placement has: else the Lease is lost (F1.2)."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from crsyncer.fleet.controllers import placement_steps
+from crsyncer.fleet.controllers.tallies import Tallies
+from crsyncer.fleet.domain.rollout import placement_progress
+from tests.fleet_model.controlling import fleet
+from tests.fleet_model.fleet_world import FleetWorld
+
+ROBOTS, PART = 40, 10
+
+
+class Turns:
+    """How much of a kind of work was done at most in one turn of the event loop, and how much in all."""
+
+    def __init__(self, world: FleetWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most, self.all = Counter[str](), Counter[str]()
+        self._turn, self._now = 0, Counter[tuple[int, str]]()
+        self._patch = monkeypatch
+        loop: Any = world.clock.loop
+        once = loop._run_once
+
+        def turn() -> None:
+            self._turn += 1
+            once()
+
+        monkeypatch.setattr(loop, "_run_once", turn)
+
+    def count(self, place: Any, name: str, amount: Callable[..., int] = lambda *_, **__: 1) -> None:
+        """Count the calls of a function, or what `amount` makes of each."""
+        real = getattr(place, name)
+
+        def counted(*args: Any, **keywords: Any) -> Any:
+            done = amount(*args, **keywords)
+            self.all[name] += done
+            self._now[self._turn, name] += done
+            self.most[name] = max(self.most[name], self._now[self._turn, name])
+            return real(*args, **keywords)
+
+        self._patch.setattr(place, name, counted)
+
+
+@pytest.mark.parametrize("rollout", [None, {"maxConcurrency": "100%"}])
+def test_F1_2_a_turn_of_the_event_loop_works_on_a_part_of_a_placements_robots(
+    rollout: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placement_steps, "PART", PART)
+    with fleet(robots=ROBOTS, start=False) as world:
+        turns = Turns(world, monkeypatch)
+        turns.count(Tallies, "tally")
+        turns.count(placement_progress, "looked_at")
+        turns.count(placement_progress, "begin")
+        world.edit(readyWhen="true", rollout=rollout)
+        world.start()
+        world.agree()
+        world.cloud.set("dock", spec={"x": 2})
+        world.agree()
+        assert set(map(str, world.specs().values())) == {"{'x': 2}"}
+        assert turns.most == dict.fromkeys(turns.all, PART)
+        wanted = {"tally": 2, "looked_at": 2, **({"begin": 2} if rollout else {})}
+        assert {name: turns.all[name] >= times * ROBOTS for name, times in wanted.items()} == dict.fromkeys(
+            wanted, True
+        )
