@@ -1,10 +1,12 @@
 """Asks a server's discovery for a kind that has no CRD (C1.4), for commands, too: it needs no event loop of its own."""
 
+from http import HTTPStatus
+
 from crsyncer.core.kinds import built_in_kind
 from crsyncer.core.kinds.kind_name import Resource
 from crsyncer.core.model import Json
 from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import is_inconclusive
+from crsyncer.core.requests.answers import is_discovery, is_inconclusive
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply, Send
 
@@ -26,6 +28,6 @@ async def discover(resource: Resource, send: Send) -> Json | None:
 async def ask(call: calls.Call, send: Send) -> Reply:
     """The answer of discovery to a request. Raises Unsure when there was none that says anything."""
     reply = await send(call)
-    if is_inconclusive(reply.status):
+    if is_inconclusive(reply.status) or (reply.status == HTTPStatus.OK and not is_discovery(reply.body)):
         raise Unsure(f"discovery answered {reply.status}")
     return reply

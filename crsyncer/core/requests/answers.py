@@ -31,6 +31,11 @@ def is_inconclusive(status: int) -> bool:
     return status == 401 or isinstance(judge(status, {}), Unsure)
 
 
+def is_discovery(body: Json) -> bool:
+    """Whether an answer shows versions or resources: a portal or proxy may answer in the server's place, with a 200."""
+    return "versions" in body or "resources" in body
+
+
 def judge(
     status: int, body: Json, *, text: str = "", retry_after: float | None = None, patch: bool = False
 ) -> SyncError | None:

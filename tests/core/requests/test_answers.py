@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from crsyncer.core.requests.answers import (
     TOO_LARGE,
     TRIES_BEFORE_DEAD,
+    is_discovery,
     is_inconclusive,
     is_still_there,
     judge,
@@ -76,6 +77,12 @@ def test_S10_an_answer_says_whether_it_happened_or_nothing_at_all(status, body, 
     assert type(error) is answer
     assert not isinstance(error, NotAllowed) or error.status == status
     assert is_inconclusive(status) is nothing
+
+
+def test_S1_5_only_versions_or_resources_are_an_answer_of_discovery():
+    assert is_discovery({"kind": "APIGroup", "versions": []})
+    assert is_discovery({"kind": "APIResourceList", "resources": []})
+    assert not any(map(is_discovery, ({}, {"items": []})))
 
 
 def kind_of(status: int, **more) -> type[SyncError]:

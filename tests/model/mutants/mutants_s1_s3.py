@@ -13,6 +13,7 @@ from crsyncer.engine.kinds.reselection import reselect
 from crsyncer.engine.pairs.outcomes import Outcomes
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.engine.pairs.writer import Writer
+from crsyncer.runtime import discovery
 from crsyncer.runtime.listwatch import ListWatch
 from tests.model.mutants.mutant import Mutant
 
@@ -63,6 +64,9 @@ MUTANTS = (
     Mutant("versions that the cloud does not serve are spoken", version_choice.choose_version,
            "default=storage if cloud_versions is None else None", "default=storage",
            noticed_by="S1_5_no_common_version_names_both_lists_until_there_is_one"),
+    Mutant("whatever is answered with a 200 is discovery", discovery.ask,
+           "and not is_discovery(reply.body)", "and False",
+           noticed_by="S1_5_S5_5a_an_answer_that_is_no_discovery_shows_no_version_and_holds_nothing"),
     Mutant("without discovery there is no version", negotiation.robots_version,
            "choose_version(policy, None)", "choose_version(policy, frozenset())",
            noticed_by="S1_5_where_discovery_is_refused_the_storage_version_is_tried"),

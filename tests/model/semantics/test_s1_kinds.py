@@ -12,7 +12,7 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.core.watching.backoff import UNSERVED
 from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
-from tests.model.simulation.answers import FORBIDDEN, NOT_SERVED
+from tests.model.simulation.answers import FORBIDDEN, NO_LISTS, NOT_SERVED
 from tests.model.simulation.life import ROBOT, AgentSettings
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import (
@@ -96,13 +96,25 @@ def test_S1_5_no_common_version_names_both_lists_until_there_is_one() -> None:
         assert (row(world)["version"], copy(world)["spec"]) == ("v1beta1", {"x": 1})
 
 
-@pytest.mark.parametrize("reply", [FORBIDDEN, NOT_SERVED], ids=["403", "404"])
+@pytest.mark.parametrize("reply", [FORBIDDEN, NOT_SERVED, *NO_LISTS], ids=["403", "404", "html", "no list"])
 def test_S1_5_where_discovery_is_refused_the_storage_version_is_tried(reply: Reply) -> None:
     with scene(goals={"versions": ("v1", "v2"), "storage": "v1"}) as world:
         no_discovery(world, reply)
         world.start()
         both_ways(world)
         assert versions(world) == {"v1"}
+
+
+@pytest.mark.parametrize("answer", NO_LISTS)
+@pytest.mark.parametrize("part", [f"/apis/{GROUP}", f"/apis/{GROUP}/v1"])
+def test_S1_5_S5_5a_an_answer_that_is_no_discovery_shows_no_version_and_holds_nothing(answer: Reply, part: str) -> None:
+    with scene(goals={"versions": ("v1", "v2"), "storage": "v2"}) as world:
+        world.cloud.apply(crd(GROUP))
+        world.weather[Side.CLOUD].add(Rule(lambda call: call.path == part, answer, 1))
+        world.start()
+        both_ways(world)
+        assert (row(world)["version"], state(world)) == ("v1", "syncing")
+        assert [event for event in world.order("events")["events"] if event["action"] == "held"] == []
 
 
 def test_S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_it_serves_and_costs_no_copy() -> None:
