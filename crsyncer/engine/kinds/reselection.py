@@ -97,11 +97,12 @@ def _leave_behind(
     kind_wide = store.get_meta(name) or {}
     held = HoldReason.SELECTION_CHANGED in kind_wide
     listed = any(each is side and cursor.is_finished for (each, _), cursor in loaded.cursors.items())
+    under_way = any(record.called is not None for record in loaded.records.values())
+    is_known = listed and not under_way
     if former is not None and former.resource != place.resource:
         known = {view.uid: FormerCopy(_name(policy, key, view, former), key) for key, view in copies.items()}
-        under_way = any(record.called is not None for record in loaded.records.values())
-        places.leave(former, known, to=place, held=held, is_known=listed and not under_way)
-    if not held and (copies or places.places or not listed):
+        places.leave(former, known, to=place, held=held, is_known=is_known)
+    if not held and (copies or places.places or not is_known):
         store.put_meta(name, {**kind_wide, HoldReason.SELECTION_CHANGED: [hold_id, context.clock()]})
 
 

@@ -9,6 +9,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("an edit leaves no copy behind that is just being made", reselection._leave_behind,
+           "is_known = listed and not under_way", "is_known = listed",
+           noticed_by="C1_7_S10_a_copy_that_is_being_made_as_the_selection_is_edited_is_not_left_behind"),
     Mutant("what an edit has left behind is forgotten by the next one", reselection._has_left_behind,
            "return any(", "return False and any(",
            noticed_by="C1_7_C2_3_few_copies_go_also_where_their_deletion_is_under_way_as_naming_is_edited"),
