@@ -340,15 +340,16 @@ class Kind:
         Deletions that a restored upstream would cause are held. A restored downstream is only reconciled.
         """
         self._rewound_sides.add(side)
-        upstream = side is self.policy.upstream
-        if how is not Rewind.REBOOTED and not upstream:
+        upstream, restored = side is self.policy.upstream, how is not Rewind.REBOOTED
+        if restored and not upstream:
             self.left_behind.count_again()
         with self.hold_driver.event() as machine:
-            if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
+            if how is Rewind.REBUILT or (restored and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())
                 self._report_fact(Action.HELD, HoldReason.RESTORED, RESTORED.message)
             if upstream:
-                self.reconciler.outbox.distrust(restored=how is not Rewind.REBOOTED)
+                self.reconciler.outbox.distrust(restored=restored)
+            if upstream and restored:
                 machine.forget_crd()  # the hold of the restore covers deletions that another CRD would cause
 
     def _end_restore(self, settled: Key | None = None) -> None:

@@ -107,7 +107,7 @@ MUTANTS = (
            "is_known=listed and not under_way", "is_known=not under_way",
            noticed_by="C1_7_copies_go_also_from_a_place_that_was_left_again_before_it_was_listed"),
     Mutant("a copy that is on its way at the edit is forgotten", reselection._leave_behind,
-           "is_known=listed and not under_way", "is_known=listed",
+           "is_known=is_known)", "is_known=listed)",
            noticed_by="C1_7_a_copy_goes_also_from_its_former_place_that_was_on_its_way_at_the_edit"),
     Mutant("copies that bear no marks are gone from their former place", LeftBehind._find,
            "or former.copies.keys() - found.keys()", "",

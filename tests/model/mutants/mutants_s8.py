@@ -126,6 +126,9 @@ MUTANTS = (
            "return True", "return False",
            noticed_by="S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing_and_holds_no_deletion"),
     Mutant("a boot is a restore", Kind._rewound,
-           "if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):", "if True:",
+           "if how is Rewind.REBUILT or (restored and upstream):", "if True:",
            noticed_by="S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing_and_holds_no_deletion"),
+    Mutant("after a boot any CRD is the one of before", Kind._rewound,
+           "if upstream and restored:", "if upstream:",
+           noticed_by="S8_4_S5_5a_what_went_with_the_robots_crd_is_held_although_the_robot_boots_meanwhile"),
 )

@@ -19,6 +19,7 @@ from tests.model.simulation.scene import (
     holds,
     original,
     refuse_lists,
+    release,
     restart,
     roles,
     scene,
@@ -275,6 +276,26 @@ def test_S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing_and_holds_no_
             world.boots += 1
         world.settle()
         assert (set(down.objects()), holds(world)) == ({"b"}, [])
+
+
+@pytest.mark.parametrize("boots", [0, 1])
+@pytest.mark.parametrize("again", [0, 2])
+def test_S8_4_S5_5a_what_went_with_the_robots_crd_is_held_although_the_robot_boots_meanwhile(
+    boots: int, again: int
+) -> None:
+    with scene(goals={"source": "robot"}) as world:
+        world.begin("a", "b", "c", source="robot")
+        with world.down(kill=True):
+            world.robot.drop_kind()
+            world.boots += boots
+            world.robot.apply(crd(GROUP, source="robot"))
+            for name in "ab"[:again]:
+                world.robot.create(name, spec={"x": 2})
+        world.pass_time(120)
+        assert (set(world.cloud.objects()), holds(world)) == ({"a", "b", "c"}, [("KindMissing", 3 - again)])
+        release(world)
+        world.pass_time(30)
+        assert (set(world.cloud.objects()), holds(world)) == ({*"ab"[:again]}, [])
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["", "and-back"])
