@@ -71,6 +71,18 @@ class RelatedFirst:
             else bool(self._cache.record_of(key, upstream.uid).applied)
         )
 
+    def needs_former(self, entry: RelatedEntry, key: Key) -> bool:
+        """Whether the copy of a primary is that of a former one, so that it needs what that one referred to (C5.4).
+
+        Where that was released before its successor came, the related copies go already.
+        """
+        views, policy = self._cache.views, self._policy
+        upstream, copy = views[policy.upstream].get(key), views[policy.downstream].get(key)
+        if upstream is None or copy is None or copy.stamp is None or copy.stamp.upstream_uid == upstream.uid:
+            return False
+        is_read_there = entry.related.origin is policy.upstream  # else it is the copy that says what it needs
+        return is_read_there and may_delete(copy, policy) and (entry.id, key) not in self._released
+
     def refers(self, entry: RelatedEntry, key: Key, references: References) -> bool:
         """A primary was read; whether it refers to these. It is released if its copy was gone before the first read."""
         source, wanted = (entry.id, key), self._wanted(entry.resource)

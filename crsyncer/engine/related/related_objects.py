@@ -45,8 +45,9 @@ class RelatedObjects:
         self._misread: set[str] = set()
         """The kinds of originals that primaries were read for as if those had another scope."""
         self._unshown: dict[str, dict[Source, References]] = {}
-        """By kind, primaries that refer to less by the body that is stored than they did, and to what by that body.
-        Until a list shows them they refer to both: nothing is deleted on old knowledge alone (S7.1)."""
+        """By kind, primaries that refer to less by their bodies than they did, and to what by these. They refer to both
+        until a list shows them, for nothing is deleted on old knowledge alone (S7.1), and until the copy of a former
+        primary of the name is gone, which needs what that one referred to (C5.4)."""
         self._failures: dict[tuple[str, Key], dict[tuple[EntryId, bool], str]] = {}
         """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 
@@ -146,7 +147,7 @@ class RelatedObjects:
             freshness = kind.cache.freshness(side, key.namespace)
             if freshness is Freshness.RESUMED:
                 kind.informer_set.request_list(side, AgentListReason.RELATED)
-            elif freshness is Freshness.CONFIRMED:
+            elif freshness is Freshness.CONFIRMED and not first.needs_former(entry, key):
                 del unshown[source]
                 if key in kind.cache.views[side] and not first.is_over(entry, key):
                     self._wanted(entry.resource).refer(source, references)
@@ -195,6 +196,8 @@ class RelatedObjects:
             if entry.related.origin is side and raw is not None and is_synced(raw, kind.policy, side):
                 self._refer(kind, entry, key, raw)
         first.seen(key)
+        if side is kind.policy.downstream and any(of == key for _, of in self._unshown[kind.policy.resource]):
+            self._show_primaries(kind)
 
     def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json, *, stored: bool = False) -> None:
         """A primary is shown, or (`stored`) was once: what it refers to.
@@ -207,6 +210,7 @@ class RelatedObjects:
         wanted, first = self._wanted(entry.resource), self._first[kind.policy.resource]
         if first.is_over(entry, key) or first.is_final(entry, key):
             return
+        is_enough = not may_be_old and not first.needs_former(entry, key)
         own, identity = key_of(raw), kind.policy.shape.identity
         names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
         try:
@@ -219,7 +223,7 @@ class RelatedObjects:
         self._report(kind, entry, key, "")
         if not first.refers(entry, key, references):
             return
-        if not may_be_old or references.cover(wanted.table.recorded(entry, key)):
+        if is_enough or references.cover(wanted.table.recorded(entry, key)):
             wanted.refer((entry.id, key), references)
         else:
             unshown[entry.id, key] = references

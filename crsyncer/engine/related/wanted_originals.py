@@ -165,8 +165,8 @@ class WantedOriginals:
         self._change(source, row and replace(row, released=True), NO_REFERENCES)
 
     def refer_besides(self, entry: RelatedEntry, key: Key, references: References) -> None:
-        """A primary that is not shown yet refers to these, too, besides those that the store has."""
-        self._refer((entry.id, key), self.table.recorded(entry, key) | references)
+        """A primary that is not shown yet, or not alone, refers to these, too, besides those that the store has."""
+        self.refer((entry.id, key), self.table.recorded(entry, key) | references)
 
     def refer_as_before(self, entry: RelatedEntry, key: Key) -> None:
         """A primary of which nothing is shown yet, or any more, refers to what the store has."""

@@ -136,6 +136,28 @@ def test_C5_4_a_hold_that_ends_as_the_primaries_are_back_leaves_nothing_behind(o
         assert (world.robot.objects(), uids(world, origin)) == ({}, {})
 
 
+@BOTH
+def test_C5_4_a_primary_that_is_made_anew_takes_nothing_from_the_copy_of_the_former_one(origin: str) -> None:
+    with related(origin) as world:
+        make_goals(world, origin)
+        before = uids(world, origin)
+        put_map(ends(world, origin)[0], "other", x="1")
+        world.order("hold", resource="goals")
+        former = world.robot.objects()["g0"]["metadata"]["uid"]
+        world.cloud.delete("g0")
+        world.add("g0", spec={"maps": ["other"]})
+        for again in (False, True):
+            world.pass_time(300)
+            assert world.robot.objects()["g0"]["metadata"]["uid"] == former
+            assert before.items() <= uids(world, origin).items()
+            if not again:
+                restart(world, kill=True)
+        release(world)
+        world.pass_time(90)
+        assert world.robot.objects()["g0"]["spec"] == {"maps": ["other"]}
+        assert uids(world, origin).keys() == {*before, "other"} - {"g0"}
+
+
 MANY = [f"m{number}" for number in range(40)]
 
 
