@@ -134,15 +134,15 @@ class RelatedObjects:
         self._show_primaries(kind)
         self._sweep()
 
-    def _show_primaries(self, kind: Kind) -> None:
+    def _show_primaries(self, kind: Kind, only: Key | None = None) -> None:
         """Those that a list shows refer to nothing else any more; for those that may be gone, ask for one."""
         first = self._first.get(kind.policy.resource)
         if first is None or self._primaries[kind.policy.resource] is not kind:
             return  # the kind has stopped: what is stored of its primaries is read anew when it runs again
         entries = {entry.id: entry for entry in related_entries(kind.policy)}
         unshown = self._unshown[kind.policy.resource]
-        for source, references in list(unshown.items()):
-            entry, key = entries[source[0]], source[1]
+        for source in list(unshown) if only is None else [(id_, only) for id_ in entries if (id_, only) in unshown]:
+            references, entry, key = unshown[source], entries[source[0]], source[1]
             side = entry.related.origin
             freshness = kind.cache.freshness(side, key.namespace)
             if freshness is Freshness.RESUMED:
@@ -196,8 +196,8 @@ class RelatedObjects:
             if entry.related.origin is side and raw is not None and is_synced(raw, kind.policy, side):
                 self._refer(kind, entry, key, raw)
         first.seen(key)
-        if side is kind.policy.downstream and any(of == key for _, of in self._unshown[kind.policy.resource]):
-            self._show_primaries(kind)
+        if side is kind.policy.downstream and self._unshown[kind.policy.resource]:
+            self._show_primaries(kind, key)  # the copy of a former one may be gone
 
     def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json, *, stored: bool = False) -> None:
         """A primary is shown, or (`stored`) was once: what it refers to.
