@@ -18,8 +18,10 @@ from crsyncer.adapters.metrics.door_metrics import DoorMetrics
 from crsyncer.adapters.systemd import ServiceManager
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.watching.progress import Progress, stuck
+from crsyncer.door.asking_shards import ask_shards
 from crsyncer.door.domain.door_health import Reason, reasons
 from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
+from crsyncer.door.domain.lost_shards import Silence
 from crsyncer.door.domain.robots_map import read_map, routes
 from crsyncer.door.domain.upkeep_plan import counted
 from crsyncer.door.door_files import MAP, read_text
@@ -118,8 +120,13 @@ class DoorApp:
             haproxy = MasterSocket(settings.socket, settings.directory / MAP)
             # The file is for the start alone: it may not be written, or somebody else's, by now.
             last = self._upkeep.wanted if self._upkeep else read_map(read_text(settings.directory / MAP) or "")
-            upkeep = Upkeep(haproxy, settings.directory, last, wrote=self._metrics.wrote, ended=self._metrics.ended)
-            self._upkeep = upkeep
+            silence = Silence()
+            upkeep = self._upkeep = Upkeep(
+                *(haproxy, settings.directory, last),
+                silence=silence,
+                wrote=self._metrics.wrote,
+                ended=self._metrics.ended,
+            )
             keeping = self._keeping = Keeping(settings, clusters, haproxy, upkeep)
             watch = RobotsWatch(
                 clusters[ROOT],
@@ -130,6 +137,7 @@ class DoorApp:
                 root = settings.root
                 tasks.create_task(watch.run(root.robots, root.robots_namespace, watch_timeout=settings.watch_timeout))
                 tasks.create_task(keeping.run())
+                tasks.create_task(ask_shards(clusters, silence))
                 tasks.create_task(upkeep.run())
                 tasks.create_task(self._beat(upkeep, watch))
 

@@ -5,12 +5,13 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crsyncer.core.model import Json
 from crsyncer.door.domain.haproxy_answers import Server, Stream, Worker
+from crsyncer.door.domain.lost_shards import Losses, Silence
 from crsyncer.door.domain.robots_map import Routes, changes, map_text, read_map
 from crsyncer.door.domain.upkeep_plan import shard_users, strays
 from crsyncer.door.door_files import MAP, put_map, read_text
@@ -19,13 +20,13 @@ from crsyncer.errors import SyncError, Unsure
 
 log = logging.getLogger(__name__)
 
-_ROUND_SECONDS = 2.0
+_ROUND_SECONDS = 1.0
 _AGAIN_SECONDS = 0.2
 """Until it is looked again whether a stream that was ended is gone."""
 _TRIES = 50
-_LOOK_ROUNDS = 5
+_LOOK_ROUNDS = 10
 """Without a change, streams are looked at in each round of so many."""
-_READ_ROUNDS = 15
+_READ_ROUNDS = 30
 """Without a change, the workers' maps are read in each round of so many: others can write at HAProxy's socket, too."""
 
 
@@ -55,8 +56,9 @@ class Seen:
 class Upkeep:
     """The loop that makes HAProxy agree with the wanted map.
 
-    `wanted` is the last map; an empty one is none, and what HAProxy has holds until the Robots are known.
-    `wrote(result)` is called for each change of a map, `ended(number)` for streams that were ended.
+    `wanted` is the last map; an empty one is none, and what HAProxy has holds until the Robots are known. `silence` has
+    the shards that give no answer. `wrote(result)` is called for each change of a map, `ended(number)` for streams that
+    were ended.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Upkeep:
         directory: Path,
         wanted: Routes,
         *,
+        silence: Silence,
         wrote: Callable[[str], None],
         ended: Callable[[int], None],
     ) -> None:
@@ -76,6 +79,9 @@ class Upkeep:
         """Whether `wanted` is more than the lack of a file: else what HAProxy has holds."""
         self._is_dirty = True
         """Whether the file, or a stream, may not be as wanted."""
+        self._silence = silence
+        self._losses = Losses()
+        self._lost = frozenset[str]()
         self._maps: dict[int, Routes] = {}
         """The map of each worker, as it was last seen or made."""
         self._wrote = wrote
@@ -156,12 +162,19 @@ class Upkeep:
                 if not worker.is_old:
                     raise  # an old worker may end at any time
         servers = await self._haproxy.servers(current[0].pid) if current else {}
-        down = frozenset(shard for shard, server in servers.items() if not server.is_up)
-        if self._is_known and (self._is_dirty or down or self._rounds % _LOOK_ROUNDS == 0):
-            await self._end_strays(down)
+        if servers:
+            self._judge_losses(servers)
+        if self._is_known and (self._is_dirty or self._lost or self._rounds % _LOOK_ROUNDS == 0):
+            await self._end_strays()
             self._is_dirty = False
         self.seen.workers, self.seen.servers = workers, servers
         self.seen.refused = {worker.pid: await self._haproxy.refused_tokens(worker.pid) for worker in current}
+
+    def _judge_losses(self, servers: Mapping[str, Server]) -> None:
+        before, down = self._lost, frozenset(shard for shard, server in servers.items() if not server.is_up)
+        self._lost = self._losses.judge(down=down, silent=self._silence.shards)
+        for shard in sorted(self._lost - before):
+            log.warning("shard %s gives no answer: its streams are ended", shard)
 
     async def _sync_map(self, worker: Worker) -> None:
         """Make the map of a worker the wanted one, and look whether it is."""
@@ -191,13 +204,14 @@ class Upkeep:
             del self._maps[worker.pid]
             raise Unsure(f"worker {worker.pid} of HAProxy has not taken the map", hint="see HAProxy's log")
 
-    async def _end_strays(self, down: frozenset[str]) -> None:
-        """End the streams that are where they must not be, until none is left (G4.3, G5.1)."""
+    async def _end_strays(self) -> None:
+        """End the streams that are where they must not be, until none is left (G4.3).
+
+        Those at a lost shard once: the next round looks whether it is lost still (G5.1).
+        """
         for attempt in range(_TRIES):
-            left = 0
+            left, lost = 0, frozenset[str]() if attempt else self._lost
             for worker in await self._haproxy.workers():
-                # A worker that serves ends the streams of a shard that is down by itself; an old one checks nothing.
-                lost = down if worker.is_old else frozenset()
                 try:
                     wrong = strays(await self._haproxy.streams(worker.pid), self._wanted, lost)
                     if wrong:

@@ -35,8 +35,8 @@ class Audited:
 
         assert until(made, seconds=60)
 
-    def door_kubeconfig(self, path: Path) -> Path:
-        """The account that `crsyncer door manifests` prints, with its rights and no others."""
+    def door_kubeconfig(self, path: Path, *, server: str | None = None) -> Path:
+        """The account that `crsyncer door manifests` prints, with its rights and no others, for an address."""
         done = crsyncer("door", "manifests", "--json")
         assert done.returncode == 0, done.stderr
         wanted = {
@@ -51,7 +51,7 @@ class Audited:
                 assert self.cloud.admin.ask("POST", place, each).status in (201, 409)
         caller = self.cloud.caller("crsyncer-door", "crsyncer-door")
         assert until(lambda: caller.ask("GET", ROBOTS_PATH).status == 200, seconds=60)
-        return self.plane.kubeconfig(path, token=caller.token)
+        return self.plane.kubeconfig(path, server=server, token=caller.token)
 
     def heard_of(self, marker: str) -> bool:
         """Whether a request with this text in it reached the API server."""

@@ -150,6 +150,12 @@ class OpenDoor:
         context = ssl.create_default_context(cafile=str(self.ca))
         return context.wrap_socket(socket.create_connection(("127.0.0.1", self.port)), server_hostname="localhost")
 
+    def shows_certificate(self) -> bool:
+        """Whether new connections are shown the certificate that was issued last."""
+        with self.connect() as channel:
+            shown = channel.getpeercert(binary_form=True)
+        return shown is not None and ssl.DER_cert_to_PEM_cert(shown) in self.certificate.read_text()
+
     def send(self, *pieces: bytes, ends: Sequence[str] = (), seconds: float = _PATIENCE) -> Told:
         """Send bytes and read what comes back, until the door closes or the answer ends.
 

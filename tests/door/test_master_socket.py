@@ -9,6 +9,7 @@ import pytest
 
 from crsyncer.adapters.retries import until_async
 from crsyncer.door.domain.door_values import FrontDoor, Shard
+from crsyncer.door.domain.lost_shards import Silence
 from crsyncer.door.domain.robots_map import changes, map_text
 from crsyncer.door.domain.signing_keys import keys_of
 from crsyncer.door.door_files import MAP, put_files, put_map
@@ -87,7 +88,7 @@ async def test_G4_1_a_map_of_100_000_robots_is_kept(running: Running):
     socket = await running.start()
     wanted = routes | {"robot-r7": "root", "robot-new": "b"}
     del wanted["robot-r8"]
-    upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
+    upkeep = Upkeep(socket, running.directory, wanted, silence=Silence(), wrote=lambda _: None, ended=lambda _: None)
     await wait_kept(upkeep, socket, wanted)
     assert (running.directory / MAP).read_text() == map_text(wanted)
 
@@ -96,14 +97,14 @@ async def test_G4_1_a_running_map_that_is_all_wrong_becomes_the_wanted_one(runni
     put_map(running.directory, map_text({f"robot-x{number}": "b" for number in range(5_000)}))
     socket = await running.start()
     wanted = {f"robot-r{number}": SHARDS[number % 2] for number in range(5_000)}
-    upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
+    upkeep = Upkeep(socket, running.directory, wanted, silence=Silence(), wrote=lambda _: None, ended=lambda _: None)
     await wait_kept(upkeep, socket, wanted)
 
 
 async def test_G4_1_where_no_file_is_left_the_map_of_haproxy_holds_until_the_robots_are_known(running: Running):
     socket, file, kept = await running.start(), running.directory / MAP, {"robot-r1": "root"}
     file.unlink()
-    upkeep = Upkeep(socket, running.directory, {}, wrote=lambda _: None, ended=lambda _: None)
+    upkeep = Upkeep(socket, running.directory, {}, silence=Silence(), wrote=lambda _: None, ended=lambda _: None)
     await wait_kept(upkeep, socket, kept)
     await wait_kept(upkeep, socket, kept)
     assert (upkeep.wanted, upkeep.seen.map_is_written, file.read_text()) == (kept, True, "robot-r1 root\n")
@@ -115,7 +116,7 @@ async def test_G4_1_where_no_file_is_left_the_map_of_haproxy_holds_until_the_rob
 async def test_G4_1_a_door_without_any_map_is_not_ready_until_the_robots_are_known(running: Running):
     (running.directory / MAP).unlink()
     socket = MasterSocket(running.socket, running.directory / MAP)
-    upkeep = Upkeep(socket, running.directory, {}, wrote=lambda _: None, ended=lambda _: None)
+    upkeep = Upkeep(socket, running.directory, {}, silence=Silence(), wrote=lambda _: None, ended=lambda _: None)
     await upkeep.once()
     assert ((running.directory / MAP).read_text(), upkeep.seen.map_is_written) == ("", False)
     upkeep.want({})
@@ -126,7 +127,7 @@ async def test_G4_1_a_door_without_any_map_is_not_ready_until_the_robots_are_kno
 async def test_G4_1_a_map_that_somebody_else_has_changed_is_put_right(running: Running):
     socket = await running.start()
     wanted = {"robot-r1": "root", "robot-r2": "b"}
-    upkeep = Upkeep(socket, running.directory, wanted, wrote=lambda _: None, ended=lambda _: None)
+    upkeep = Upkeep(socket, running.directory, wanted, silence=Silence(), wrote=lambda _: None, ended=lambda _: None)
     await wait_kept(upkeep, socket, wanted)
     wrong = {"robot-r1": "b", "robot-r3": "root"}
     await socket.do(changes(wanted, wrong, str(running.directory / MAP)), pid=await newest(socket))
@@ -155,7 +156,9 @@ async def test_G4_1_where_the_maps_file_cannot_be_written_haproxy_has_the_map_an
 ):
     socket = await running.start()
     results: list[str] = []
-    upkeep = Upkeep(socket, running.directory, {"robot-r1": "b"}, wrote=results.append, ended=lambda _: None)
+    upkeep = Upkeep(
+        socket, running.directory, {"robot-r1": "b"}, silence=Silence(), wrote=results.append, ended=lambda _: None
+    )
     file = running.directory / MAP
     file.rename(running.home / "aside")
     file.mkdir()
@@ -191,7 +194,7 @@ async def test_a_socket_of_another_haproxy_is_told_and_its_map_is_left_alone(run
     ours = tmp_path / "ours"
     ours.mkdir()
     socket = MasterSocket(running.socket, ours / MAP)
-    upkeep = Upkeep(socket, ours, {"robot-x": "root"}, wrote=lambda _: None, ended=lambda _: None)
+    upkeep = Upkeep(socket, ours, {"robot-x": "root"}, silence=Silence(), wrote=lambda _: None, ended=lambda _: None)
     await upkeep.once()
     assert "does not use" in str(upkeep.seen.trouble)
     assert await theirs.map_entries(await newest(theirs)) == {"robot-r1": "root"}

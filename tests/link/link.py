@@ -1,6 +1,8 @@
 """The link between an agent and a plane, scriptable: it is cut, falls silent or slow, or answers for the plane."""
 
+import asyncio
 import re
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -40,7 +42,9 @@ class Link:
             client_tls = ssl.create_default_context(cafile=str(plane.ca_file))
             client_tls.set_alpn_protocols(["http/1.1"])
             self._inspector = Inspector(plane.port, server_tls=server_tls, client_tls=client_tls)
-        self._wire = Wire(self.port, dial=self._inspector.dial if self._inspector else lambda: connect(plane.port))
+        self._late = 0.0
+        self._dial = self._inspector.dial if self._inspector else lambda: connect(plane.port)
+        self._wire = Wire(self.port, dial=self._dial_late)
 
     async def __aenter__(self) -> "Link":
         self._thread.start()
@@ -83,6 +87,10 @@ class Link:
         `loss` is the part of all pieces that has to be sent again, and holds up what follows for a round trip.
         """
         self._wire.latency, self._wire.loss = seconds, loss
+
+    def delay_new(self, seconds: float) -> None:
+        """A new connection reaches the plane so much later, as where it lacks CPU; those that are open go on."""
+        self._late = seconds
 
     def throttle(self, bytes_per_second: float | None) -> None:
         """A slow line, in each direction, that all connections share; None ends it."""
@@ -187,12 +195,17 @@ class Link:
     def heal(self) -> None:
         """Remove every injection, delay and limit, and relay again."""
         self.delay(0)
+        self.delay_new(0)
         self.throttle(None)
         if self._inspector is not None:
             for injection in self._inspector.injections:
                 injection.remove()
             self._inspector.injections.clear()
         self.restore()
+
+    async def _dial_late(self) -> socket.socket:
+        await asyncio.sleep(self._late)
+        return await self._dial()
 
     async def _clear(self) -> None:
         self._wire.bytes_up = self._wire.bytes_down = self._wire.connects = 0
