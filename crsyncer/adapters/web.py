@@ -14,7 +14,7 @@ from types import MappingProxyType
 from aiohttp import web
 
 from crsyncer.adapters.threads import in_daemon
-from crsyncer.errors import ConfigError, Unsure
+from crsyncer.errors import ConfigError, NotServed, Unsure
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _PATIENCE = 5.0
@@ -45,9 +45,9 @@ async def serve(
 
     `live` and `ready` return None when all is well, else why not, which becomes a 503. `live` is called in another
     thread; `ready` and `metrics` in this event loop, with a 503 when the loop does not answer in time, and so are
-    `pages`, by their paths, with the parameters of the query, where Unsure is a 503. The port needs no login, so
-    nothing here changes anything or shows more than counts and names. Raises ConfigError where the address cannot be
-    listened on.
+    `pages`, by their paths, with the parameters of the query, where Unsure is a 503 and NotServed a 404. The port needs
+    no login, so nothing here changes anything or shows more than counts and names. Raises ConfigError where the address
+    cannot be listened on.
     """
     home = asyncio.get_running_loop()
     opened: Future[tuple[tuple[str, int], Callable[[], object]]] = Future()
@@ -84,6 +84,8 @@ async def serve(
             try:
                 given = pages[request.path](dict(request.query))
                 return _page(given if isinstance(given, Page) else await given)
+            except NotServed as error:
+                return web.Response(text=f"{error}\n", status=404)
             except Unsure as error:
                 return _health(str(error))
 

@@ -17,6 +17,7 @@ from crsyncer.adapters.kube import KubeCluster
 from crsyncer.adapters.metrics.door_metrics import DoorMetrics
 from crsyncer.adapters.systemd import ServiceManager
 from crsyncer.core.content.annotations import ROOT
+from crsyncer.core.reports.text import plain
 from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.door.asking_shards import ask_shards
 from crsyncer.door.domain.door_health import Reason, reasons
@@ -31,7 +32,7 @@ from crsyncer.door.keeping import Keeping
 from crsyncer.door.master_socket import MasterSocket
 from crsyncer.door.robots_watch import RobotsWatch
 from crsyncer.door.upkeep import Upkeep
-from crsyncer.errors import ConfigError, SyncError, Unsure
+from crsyncer.errors import ConfigError, NotServed, SyncError, Unsure
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ class DoorApp:
         async def streams(query: Mapping[str, str]) -> web.Page:
             shard = query.get("shard", ROOT)
             if shard not in clusters:
-                raise Unsure(f"this door has no shard {shard}")
+                raise NotServed(f"this door has no shard {plain(shard[:80])}; allowed: {', '.join(clusters)}")
             return web.Page(json.dumps(await upkeep.at_shard(shard)))
 
         def configured(_query: Mapping[str, str]) -> web.Page:
@@ -200,6 +201,7 @@ class DoorApp:
             shards=tuple(clusters),
             up=upkeep.seen.shards_up,
             silent=list(keeping.silent.values()),
+            differing=list(keeping.differing.values()),
             haproxy=upkeep.seen.trouble,
             unwritten=upkeep.seen.unwritten,
             root=watch.trouble,

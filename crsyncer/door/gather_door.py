@@ -18,7 +18,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests.calls import Call
 from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
-from crsyncer.door.domain.signing_keys import JWKS_PATH, keys_of, merged_keys
+from crsyncer.door.domain.signing_keys import JWKS_PATH, differing_keys, keys_of, merged_keys
 from crsyncer.door.shard_logins import shard_of
 from crsyncer.errors import ConfigError, Never, NotServed, SyncError
 
@@ -56,12 +56,14 @@ async def shard_clusters(
 
 
 async def gather_door(settings: DoorSettings, clusters: Mapping[str, KubeCluster]) -> FrontDoor:
-    """What the configuration is made of. Raises SyncError unless all shards answer, and ConfigError."""
+    """What the configuration is made of. Raises SyncError unless all shards answer and agree, and ConfigError."""
     certificate = read_certificate(settings.certificate) if settings.certificate is not None else ""
     shards = shards_of(clusters)  # what cannot be used is told before anybody is asked
     answers = await asyncio.gather(*(jwks(name, cluster) for name, cluster in clusters.items()))
-    keys = merged_keys(dict(zip(clusters, answers, strict=True)))
-    return front_door(settings, shards, certificate=certificate, keys=keys)
+    found = dict(zip(clusters, answers, strict=True))
+    for error in differing_keys(found).values():
+        raise error
+    return front_door(settings, shards, certificate=certificate, keys=merged_keys(found))
 
 
 def front_door(

@@ -14,7 +14,7 @@ from crsyncer.core.model import Json
 from crsyncer.door.domain.door_values import FrontDoor
 from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION, keys_in, shard_in
 from crsyncer.door.domain.robots_map import map_text
-from crsyncer.door.domain.signing_keys import merged_keys
+from crsyncer.door.domain.signing_keys import differing_keys, merged_keys
 from crsyncer.door.domain.upkeep_plan import KeyTimer, has_moved
 from crsyncer.door.door_files import is_new, last_files, put_files, read_text, try_configuration, written
 from crsyncer.door.gather_door import expires_at, front_door, jwks, read_certificate, shards_of
@@ -46,6 +46,8 @@ class Keeping:
     """The file that cannot be used; the last good one is."""
     silent: dict[str, SyncError] = field(default_factory=dict)
     """The shards that gave no keys."""
+    differing: dict[str, SyncError] = field(default_factory=dict)
+    """The names by which two shards mean different keys: what each meant before stays, and the others go on."""
     _expires_at: float = math.inf
     """When the certificate that was read expires: Unix time."""
     _answers: dict[str, Json] = field(default_factory=dict)
@@ -115,7 +117,7 @@ class Keeping:
         except SyncError as error:
             self._note(error)
         await self._reload()
-        if self.silent or self.trouble is not None:
+        if self.silent or self.differing or self.trouble is not None:
             self.timer.again()
 
     async def _gather(self) -> FrontDoor:
@@ -135,12 +137,16 @@ class Keeping:
                 raise answer
             else:
                 self._answers[name] = answer
-        files = last_files(self.settings.directory) if self.silent else {}
         certificate = self._certificate()
         known = {name: self._answers[name] for name in names if name in self._answers}
-        keys = merged_keys(known, in_use=keys_in(files) if self.silent.keys() - known.keys() else {})
+        told, self.differing = self.differing.keys(), differing_keys(known)
+        for kid in self.differing.keys() - told:
+            log.error("%s: that in use stays", self.differing[kid])
+        files = last_files(self.settings.directory) if self.silent or self.differing else {}
+        last_keys, is_unknown = keys_in(files), bool(self.silent.keys() - known.keys())
+        keys = merged_keys(known, in_use={k: v for k, v in last_keys.items() if is_unknown or k in self.differing})
         if not keys:
-            raise next(iter(self.silent.values()))
+            raise next(iter([*self.silent.values(), *self.differing.values()]))
         # Another address or authority in a kubeconfig is used once a server has answered there.
         last = {name: shard for name in self.silent if (shard := shard_in(files, name)) is not None}
         shards = tuple(last.get(each.name, each) for each in shards_of(self.clusters))

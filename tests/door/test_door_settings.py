@@ -94,6 +94,7 @@ BAD = {
     "port 0": ((*GOOD, "--bind", ":0"), "HOST:PORT"),
     "a port above 65535": ((*GOOD, "--bind", ":65536"), "HOST:PORT"),
     "a host that is none": ((*GOOD, "--bind", "a b:1"), "HOST:PORT"),
+    "an address without brackets": ((*GOOD, "--bind", "::1:1"), "192.0.2.1:8443 or [::]:8443"),
     "bind off": ((*GOOD, "--bind", "off"), "HOST:PORT"),
     "an exporter that is no address": ((*GOOD, "--exporter", "8404"), "HOST:PORT"),
     "listening nowhere": ((*GOOD, "--listen", "x"), "HOST:PORT"),
@@ -133,7 +134,15 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(name: str, made: Path, door: 
     assert line.startswith("crsyncer: ")
     assert expected in line
     assert "s3cret" not in line
+    assert not ("--bind" in arguments and "or off" in line), "robots have to come in somewhere"
     assert sorted(made.iterdir()) == before
+
+
+@pytest.mark.parametrize("image", ["", "a b"])
+def test_manifests_with_a_bad_image_are_one_line_and_exit_code_2(image: str, door: Told):
+    code, output, errors = door("manifests", "--image", image)
+    assert (code, output) == (2, "")
+    assert errors.startswith(f'crsyncer: --image is "{image}"; allowed: the name of an image')
 
 
 SPLIT = ("root", "b", *ROOT, "--shard", "b=b")

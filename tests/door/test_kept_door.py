@@ -272,6 +272,11 @@ def test_the_status_of_a_door_is_what_haproxy_robots_and_the_upkeep_say(shards: 
     watch.close()
 
 
+def test_G7_2_who_asks_for_streams_at_a_shard_that_there_is_not_is_told_which_there_are(shards: Shards):
+    status, text = shards.kept.page("/streams?shard=c")
+    assert (status, text) == (404, "this door has no shard c; allowed: root, b\n")
+
+
 def test_the_doctor_of_a_door_finds_it_in_order(shards: Shards):
     shards.wait_reasons()
     content = shards.said("doctor", code=None)

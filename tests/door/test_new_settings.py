@@ -17,11 +17,11 @@ from crsyncer.door.domain.signing_keys import JWKS_PATH
 from crsyncer.door.door_files import MAP
 from crsyncer.sandbox.free_ports import free_ports
 from crsyncer.sandbox.process import spawn
-from tests.adapters.kube_server import answer, connected, make_certificates, write_config
+from tests.adapters.kube_server import always, answer, connected, hostile, make_certificates, write_config
 from tests.delivery.command_line import CLI, environment
 from tests.door.programs import haproxy
 from tests.door.shop import Shop, open_shop
-from tests.door.tokens import public_jwk
+from tests.door.tokens import new_key, public_jwk
 
 VERSION = Call("get", "GET", "/version")
 FORBIDDEN = json.dumps({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"}).encode()
@@ -127,6 +127,21 @@ async def test_G2_1_of_a_shard_that_is_silent_from_the_start_all_stays_and_a_new
         await run.stop()
 
 
+async def test_G2_1_keys_of_one_name_that_differ_are_told_and_other_keys_are_taken_up(shop: Shop, tmp_path: Path):
+    theirs, key = public_jwk(new_key(tmp_path / "theirs"), "kid"), shop.directory / "key-kid.pub"
+    used = key.read_text()
+    shop.answers[JWKS_PATH] = answer(json.dumps({"keys": [public_jwk(shop.key, "kid")]}).encode())
+    other = answer(json.dumps({"keys": [theirs, theirs | {"kid": "new"}]}).encode())
+    async with hostile(always(other), pair=shop.pair) as server:
+        run = Run(shop, f"https://localhost:{shop.shard_port}", tmp_path, shard=server.url)
+        try:
+            await run.until_told("/status", "KeysDiffer")
+            assert await until_async(lambda: is_there(shop.directory / "key-new.pub"), seconds=60)
+            assert key.read_text() == used
+        finally:
+            await run.stop()
+
+
 async def test_a_file_that_somebody_removed_is_there_again_also_while_a_reload_is_due(shop: Shop, tmp_path: Path):
     keys = {"keys": [public_jwk(shop.key, "kid")]}
     shop.answers |= {"/version": answer(), JWKS_PATH: answer(json.dumps(keys).encode())}
@@ -167,6 +182,10 @@ async def test_that_the_robots_may_not_be_listed_is_told_and_needs_a_human(shop:
         await run.until_told("/metrics", "crsyncer_door_relists_total{")
     finally:
         await run.stop()
+
+
+async def is_there(path: Path) -> bool:
+    return path.exists()
 
 
 async def is_served(shop: Shop, certificate: Path) -> bool:

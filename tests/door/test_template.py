@@ -14,7 +14,7 @@ from crsyncer.core.content.annotations import SHARD_LABEL
 from crsyncer.door.domain.door_values import FrontDoor, Shard, SigningKey
 from crsyncer.door.domain.haproxy_template import haproxy_files, keys_in, shard_in
 from crsyncer.door.domain.robots_map import changes, map_text, read_map, routes, shard_label, unroutable
-from crsyncer.door.domain.signing_keys import keys_of, merged_keys
+from crsyncer.door.domain.signing_keys import differing_keys, keys_of, merged_keys
 from crsyncer.door.door_files import MAP, put_files, put_map, try_configuration
 from crsyncer.door.haproxy_program import check_configuration
 from crsyncer.errors import SyncError
@@ -156,8 +156,17 @@ def test_G2_1_the_keys_of_all_shards_are_one_set_and_one_name_is_one_key(keys: l
     one, other = keys[1] | {"kid": "a"}, keys[2] | {"kid": "b"}
     merged = merged_keys({"root": {"keys": [other]}, "b": {"keys": [one, other]}})
     assert [key.kid for key in merged] == ["a", "b"]
-    with pytest.raises(SyncError, match="shards root and b have different keys of one name, a"):
-        merged_keys({"root": {"keys": [one]}, "b": {"keys": [other | {"kid": "a"}]}})
+    assert differing_keys({"root": {"keys": [other]}, "b": {"keys": [one, other]}}) == {}
+
+
+def test_G2_1_a_name_that_means_different_keys_stops_no_other_key_and_means_what_it_meant(keys: list[dict]):
+    one, other, third = keys[1] | {"kid": "a"}, keys[2] | {"kid": "a"}, keys[2] | {"kid": "c"}
+    found = {"root": {"keys": [one]}, "b": {"keys": [other, third]}}
+    told = {kid: str(error) for kid, error in differing_keys(found).items()}
+    assert told == {"a": "shards root and b have different keys of one name, a"}
+    assert [key.kid for key in merged_keys(found)] == ["c"]
+    [before] = keys_of({"keys": [one]})
+    assert merged_keys(found, in_use={"a": before}) == (before, *keys_of({"keys": [third]}))
 
 
 def robot(name: str, **labels: str) -> dict:

@@ -42,13 +42,22 @@ def _plain_directory(text: str) -> Path:
 
 
 def _exporter(text: str) -> tuple[str, int] | str:
-    return "off" if text == "off" else _bind(text)
+    if text == "off":
+        return text
+    try:
+        return _bind(text)
+    except click.BadParameter:
+        raise is_not(text, "HOST:PORT such as 127.0.0.1:8404 or [::1]:8404, or off") from None
 
 
 def _bind(text: str) -> tuple[str, int]:
-    parsed = a_listen(f"*{text}" if text.startswith(":") else text)
+    refused = is_not(text, "HOST:PORT such as :8443, 192.0.2.1:8443 or [::]:8443")
+    try:
+        parsed = a_listen(f"*{text}" if text.startswith(":") else text)
+    except click.BadParameter:
+        raise refused from None
     if isinstance(parsed, str) or not parsed[1] or not re.fullmatch(r"[A-Za-z0-9.:*-]+", parsed[0]):
-        raise is_not(text, "HOST:PORT such as :8443, 192.0.2.1:8443 or [::]:8443")
+        raise refused
     return parsed
 
 

@@ -1,5 +1,6 @@
 """`crsyncer door manifests`: what the front door needs in the cloud, with the least rights."""
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -18,7 +19,10 @@ from crsyncer.console.confinement.manifest_objects import (
     rule,
 )
 from crsyncer.core.accounts.robot_account import check_namespace
+from crsyncer.core.reports.text import plain
+from crsyncer.errors import ConfigError
 
+_IMAGE = f"crsyncer-door:{__version__}"
 _OTHERS = ("default", "kube-system")
 """Namespaces that are there already."""
 
@@ -27,7 +31,7 @@ _OTHERS = ("default", "kube-system")
 @click.option(
     "--image",
     metavar="IMAGE",
-    default=f"crsyncer-door:{__version__}",
+    default=_IMAGE,
     show_default=True,
     help="The image of the pods: crsyncer, and HAProxy in PATH.",
 )
@@ -41,6 +45,8 @@ def door_manifests(image: str, namespace: str, output: str) -> None:
     cluster.
     """
     check_namespace(namespace)
+    if not image or re.search(r"\s", image):
+        raise ConfigError(f'--image is "{plain(image[:80])}"; allowed: the name of an image, such as {_IMAGE}')
     show_manifests([*_account(namespace), *pod_manifests(image, namespace)], output)
     click.echo(f"crsyncer: note: the pods wait for the Secret {namespace}/{CERTIFICATE_SECRET}", err=True)
 

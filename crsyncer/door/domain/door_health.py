@@ -10,6 +10,7 @@ from crsyncer.errors import Never, NotAllowed, NotServed, NotTrusted, SyncError
 
 _MOST = 20
 """Robots that are named; the others are counted."""
+_DOWN = "what its robots ask for now is answered with 503 until it is back; their streams go on where it still answers"
 
 
 class Level(StrEnum):
@@ -63,14 +64,20 @@ def reasons(
     root: SyncError | None,
     bad: Sequence[str],
     stale: SyncError | None,
+    differing: Sequence[SyncError] = (),
 ) -> list[Reason]:
     """Everything that is wrong, the worst first.
 
     `labels` has the shards that Robots ask for, `up` what HAProxy finds of the shards, `silent` those that gave no
     keys, `unwritten` why the file of the map is not as wanted, `root` why the Robots cannot be watched, `bad` the files
-    that cannot be used, and `stale` why HAProxy's configuration is not what it should be.
+    that cannot be used, `stale` why HAProxy's configuration is not what it should be, and `differing` the keys on which
+    shards differ.
     """
     found = [Reason("BadFile", Level.ATTENTION, each, "what was read before stays in use") for each in bad]
+    found += [
+        Reason("KeysDiffer", Level.ATTENTION, str(each), f"{each.hint}; the key that was in use stays, if any was")
+        for each in differing
+    ]
     if unwritten is not None:
         hint = "have it writable, with room: HAProxy has the new map, but a restart of it begins with the old one"
         found.append(Reason("MapNotWritten", Level.ATTENTION, str(unwritten), hint))
@@ -86,7 +93,7 @@ def reasons(
     if root is not None:
         found.append(_away("RootAway", root, f"the Robots cannot be watched: {root}", "the last map holds"))
     found += [
-        Reason("ShardDown", Level.DEGRADED, f"HAProxy finds shard {name} down", "its robots get 503 until it is back")
+        Reason("ShardDown", Level.DEGRADED, f"HAProxy finds shard {name} down", _DOWN)
         for name, is_up in sorted(up.items())
         if not is_up
     ]

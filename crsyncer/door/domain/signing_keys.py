@@ -26,22 +26,29 @@ _LEAST_BITS = 1024
 def merged_keys(
     found: Mapping[str, Json], *, in_use: Mapping[str, SigningKey] = MappingProxyType({})
 ) -> tuple[SigningKey, ...]:
-    """The keys of all shards, whose answers are by the shards' names. Raises SyncError, which names the shards.
+    """The keys of all shards, whose answers are by the shards' names; those of `differing_keys` are left out.
 
-    `in_use` are kept, by their names, for shards that give no answer.
+    `in_use` are kept, by their names: keys of shards that give no answer, and what such a name meant before.
     """
-    keys: dict[str, SigningKey] = {}
-    owners: dict[str, str] = {}
-    for shard, answer in found.items():
-        for key in keys_of(answer):
-            if keys.setdefault(key.kid, key) != key:
-                raise SyncError(
-                    f"shards {owners[key.kid]} and {shard} have different keys of one name, {key.kid}",
-                    hint="a key's name is its digest, so one of them is not an API server",
-                )
-            owners.setdefault(key.kid, shard)
+    differing = differing_keys(found)
+    keys = {key.kid: key for answer in found.values() for key in keys_of(answer) if key.kid not in differing}
     keys = {**in_use, **keys}
     return tuple(keys[kid] for kid in sorted(keys))
+
+
+def differing_keys(found: Mapping[str, Json]) -> dict[str, SyncError]:
+    """The names by which two shards mean different keys, with an error each that names the shards."""
+    owners: dict[str, tuple[str, SigningKey]] = {}
+    differing: dict[str, SyncError] = {}
+    for shard, answer in found.items():
+        for key in keys_of(answer):
+            owner, known = owners.setdefault(key.kid, (shard, key))
+            if known != key:
+                differing[key.kid] = SyncError(
+                    f"shards {owner} and {shard} have different keys of one name, {key.kid}",
+                    hint="a key's name is its digest, so one of them is not an API server",
+                )
+    return differing
 
 
 def keys_of(answer: Json) -> tuple[SigningKey, ...]:
