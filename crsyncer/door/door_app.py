@@ -22,6 +22,7 @@ from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.door.asking_shards import ask_shards
 from crsyncer.door.domain.door_health import Reason, reasons
 from crsyncer.door.domain.haproxy_template import CERTIFICATE, CONFIGURATION
+from crsyncer.door.domain.known_robots import held_routes
 from crsyncer.door.domain.lost_shards import Silence
 from crsyncer.door.domain.robots_map import read_map, routes
 from crsyncer.door.domain.upkeep_plan import counted
@@ -132,7 +133,9 @@ class DoorApp:
             watch = RobotsWatch(
                 clusters[ROOT],
                 self._metrics.connections,
-                changed=lambda labels: upkeep.want(routes(labels, clusters)),
+                changed=lambda labels: upkeep.want(
+                    held_routes(routes(labels, clusters), upkeep.wanted, robots=len(labels))
+                ),
             )
             async with self._serve(settings, clusters, upkeep, keeping, watch), asyncio.TaskGroup() as tasks:
                 root = settings.root
@@ -196,8 +199,12 @@ class DoorApp:
             bad.append(keeping.trouble)
         if keeping.refusal is not None:
             bad.append(keeping.refusal)
+        labels, lost = watch.robots.labels, len(watch.robots.lost)
+        if watch.is_listed and not labels:
+            lost = len(upkeep.wanted)
         return reasons(
-            labels=watch.labels,
+            labels=labels,
+            lost=lost,
             shards=tuple(clusters),
             up=upkeep.seen.shards_up,
             silent=list(keeping.silent.values()),

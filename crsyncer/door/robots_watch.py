@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.adapters.memory_meta import MemoryMeta
 from crsyncer.core.content.annotations import ROOT
+from crsyncer.core.holds.kind_served import is_alive
 from crsyncer.core.model import Json, Key
-from crsyncer.core.requests.calls import VERSION
+from crsyncer.core.requests.calls import VERSION, Collection, discovery
+from crsyncer.door.domain.known_robots import KnownRobots
 from crsyncer.door.domain.robots_map import shard_label
 from crsyncer.door.robots import PAGE, RIGHTS, robots_collection
 from crsyncer.errors import Never, NotAllowed, NotServed, SyncError, Unsure
@@ -20,6 +22,8 @@ from crsyncer.runtime.object_informer import ObjectInformer
 _RETRY_SECONDS = 5.0
 _GATHER_SECONDS = 0.05
 """Changes that come together are told together."""
+_ALIVE_SECONDS = 1.0
+"""After a Robot has vanished its kind is asked for: discovery shows by then that it is being deleted."""
 
 
 class RobotsWatch:
@@ -32,7 +36,7 @@ class RobotsWatch:
     def __init__(
         self, cluster: KubeCluster, observer: Observer, *, changed: Callable[[Mapping[str, str]], None]
     ) -> None:
-        self.labels: dict[str, str] = {}
+        self.robots = KnownRobots()
         self.is_listed = False
         self._trouble: SyncError | None = None
         self.informer: ObjectInformer | None = None
@@ -48,6 +52,7 @@ class RobotsWatch:
         self._observer = observer
         self._changed = changed
         self._timer: asyncio.TimerHandle | None = None
+        self._vanished = asyncio.Event()
 
     @property
     def trouble(self) -> SyncError | None:
@@ -91,16 +96,34 @@ class RobotsWatch:
                 observer=self._observer,
             )
             tasks.create_task(self.informer.run())
+            tasks.create_task(self._judge_vanished(collection))
+
+    async def _judge_vanished(self, collection: Collection) -> None:
+        """Find out of each Robot that vanishes whether its kind is alive (F5.2)."""
+        while True:
+            await self._vanished.wait()
+            self._vanished.clear()
+            await asyncio.sleep(_ALIVE_SECONDS)
+            names = frozenset(self.robots.vanished)
+            try:
+                reply = await self.connection.request(discovery(collection.group, collection.version))
+                found = is_alive(collection.plural, reply.status, reply.body)
+            except SyncError:
+                found = None
+            if found is None:
+                await asyncio.sleep(_RETRY_SECONDS)
+                self._vanished.set()
+                continue
+            self.robots.judge(names, is_alive=found)
+            self._tell_soon()
 
     def _shown(self, key: Key, robot: Json) -> None:
-        label = shard_label(robot)
-        if self.labels.get(key.name) != label:
-            self.labels[key.name] = label
+        if self.robots.shown(key.name, shard_label(robot)):
             self._tell_soon()
 
     def _gone(self, key: Key) -> None:
-        if self.labels.pop(key.name, None) is not None:
-            self._tell_soon()
+        self.robots.vanish(key.name)
+        self._vanished.set()
 
     def _listed(self) -> None:
         if not self.is_listed:
@@ -113,4 +136,4 @@ class RobotsWatch:
 
     def _tell(self) -> None:
         self._timer = None
-        self._changed(dict(self.labels))
+        self._changed(dict(self.robots.labels))

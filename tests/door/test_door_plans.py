@@ -174,14 +174,15 @@ def test_the_first_of_stopped_attention_offline_degraded_is_the_health():
         bad=["--certificate: x"],
         stale=Unsure("old"),
         differing=[SyncError("shards a and b differ", hint="h")],
+        lost=2,
     )
     assert [each.code for each in found] == [
-        *("BadFile", "KeysDiffer", "MapNotWritten", "RobotNotRouted", "RobotNotRouted", "HAProxySilent"),
+        *("BadFile", "KeysDiffer", "MapNotWritten", "RobotsLost", "RobotNotRouted", "RobotNotRouted", "HAProxySilent"),
         *("ConfigurationStale", "RootAway", "ShardDown", "ShardSilent"),
     ]
     assert worst(found) is Level.ATTENTION
-    assert worst(found[5:]) is Level.OFFLINE
-    assert worst(found[6:]) is Level.DEGRADED
+    assert worst(found[6:]) is Level.OFFLINE
+    assert worst(found[7:]) is Level.DEGRADED
     assert [reason_of(each.document) for each in found] == found
 
 

@@ -10,12 +10,14 @@ import pytest
 
 from crsyncer.adapters.retries import until
 from crsyncer.core.content.annotations import SHARD_LABEL
+from crsyncer.sandbox.resource import CRD
 from tests import planes
 from tests.door.conftest import ROBOTS_PATH, Audited, robot
 from tests.door.kept_shards import PATIENCE, Shards
 from tests.door.open_door import Kept, OpenDoor
 from tests.door.tokens import Forger, new_key
 from tests.system.confined import at
+from tests.system.conftest import FLEET_CRDS
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +174,26 @@ def test_G2_1_a_new_key_is_taken_up_after_a_token_was_refused_and_old_streams_go
     name = shards.root.cloud.create("goals", "r2")["metadata"]["name"]
     assert stays.sees(f'"name":"{name}"')
     stays.close()
+
+
+def test_F5_2_while_the_kind_of_robots_is_gone_the_last_map_holds_and_its_robots_are_served(shards: Shards):
+    admin, crd = shards.root.cloud.admin, FLEET_CRDS["inventory"]
+    path, last = f"{CRD.path()}/{crd['metadata']['name']}", shards.map
+    shards.wait_reasons()
+    watch = shards.watch("r1", "root")
+    assert admin.ask("DELETE", path).status == 200
+    assert until(lambda: set(shards.kept.reasons() or ()) == {"RobotsLost", "RootAway"}, seconds=PATIENCE)
+    assert shards.map == last
+    shards.wait_reaches("r2", "root")
+    name = shards.root.cloud.create("goals", "r1")["metadata"]["name"]
+    assert watch.sees(f'"name":"{name}"')
+    watch.close()
+    assert until(lambda: admin.ask("POST", CRD.path(), crd).status == 201, seconds=PATIENCE)
+    assert until(lambda: admin.ask("POST", ROBOTS_PATH, robot("r1")).status == 201, seconds=PATIENCE)
+    assert until(lambda: shards.kept.reasons() == ["RobotsLost"], seconds=PATIENCE), shards.kept.page("/status")
+    assert shards.map == last
+    shards.settle()
+    shards.wait_reasons()
 
 
 def test_G4_1_a_bad_certificate_changes_nothing_and_is_told(shards: Shards):

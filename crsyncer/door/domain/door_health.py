@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crsyncer.core.model import Json
+from crsyncer.core.reports.text import count
 from crsyncer.door.domain.robots_map import unroutable
 from crsyncer.errors import Never, NotAllowed, NotServed, NotTrusted, SyncError
 
 _MOST = 20
 """Robots that are named; the others are counted."""
+_APPLY = "apply the CRD of Robots and the Robots again; those that shall go do so when crsyncer door run is restarted"
 _DOWN = "what its robots ask for now is answered with 503 until it is back; their streams go on where it still answers"
 
 
@@ -65,13 +67,14 @@ def reasons(
     bad: Sequence[str],
     stale: SyncError | None,
     differing: Sequence[SyncError] = (),
+    lost: int = 0,
 ) -> list[Reason]:
     """Everything that is wrong, the worst first.
 
     `labels` has the shards that Robots ask for, `up` what HAProxy finds of the shards, `silent` those that gave no
     keys, `unwritten` why the file of the map is not as wanted, `root` why the Robots cannot be watched, `bad` the files
-    that cannot be used, `stale` why HAProxy's configuration is not what it should be, and `differing` the keys on which
-    shards differ.
+    that cannot be used, `stale` why HAProxy's configuration is not what it should be, `differing` the keys on which
+    shards differ, and `lost` the number of Robots that vanished with their kind, or all at once.
     """
     found = [Reason("BadFile", Level.ATTENTION, each, "what was read before stays in use") for each in bad]
     found += [
@@ -81,11 +84,16 @@ def reasons(
     if unwritten is not None:
         hint = "have it writable, with room: HAProxy has the new map, but a restart of it begins with the old one"
         found.append(Reason("MapNotWritten", Level.ATTENTION, str(unwritten), hint))
-    lost = unroutable(labels, shards)
-    for line, hint in lost[:_MOST]:
+    if lost:
+        message = f"{count(lost, 'Robot')} vanished with the kind, or all at once: the map has them still"
+        found.append(Reason("RobotsLost", Level.ATTENTION, message, _APPLY))
+    unknown = unroutable(labels, shards)
+    for line, hint in unknown[:_MOST]:
         found.append(Reason("RobotNotRouted", Level.ATTENTION, f"{line}: it gets 503", hint))
-    if len(lost) > _MOST:
-        found.append(Reason("RobotNotRouted", Level.ATTENTION, f"{len(lost) - _MOST} more robots are not in the map"))
+    if len(unknown) > _MOST:
+        found.append(
+            Reason("RobotNotRouted", Level.ATTENTION, f"{len(unknown) - _MOST} more robots are not in the map")
+        )
     if stale is not None:
         found.append(Reason("ConfigurationStale", Level.DEGRADED, str(stale), stale.hint))
     if haproxy is not None:
