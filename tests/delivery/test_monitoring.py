@@ -1,4 +1,4 @@
-"""The dashboards and the alerts ask only for what `/metrics` has, of an agent or of the fleet controller."""
+"""The dashboards and the alerts ask only for what `/metrics` has, of an agent, the fleet controller or the door."""
 
 import asyncio
 import json
@@ -15,6 +15,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from crsyncer.adapters.metrics import FleetMetrics
+from crsyncer.adapters.metrics.door_metrics import DoorMetrics
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import NOT_TRUSTED, NOT_YET_VALID
 from crsyncer.sandbox.free_ports import free_ports
@@ -25,8 +26,8 @@ from tests.fleet.status_documents import fleet_document, reason, shown_placement
 from tests.system.conftest import MakeBed
 
 ROOT = Path(__file__).parents[2]
-AGENT, FLEET = ROOT / "robot/metrics", ROOT / "cloud/fleet"
-CASES = {AGENT: "alerts_test.yaml", FLEET: "fleet_alerts_test.yaml"}
+AGENT, FLEET, DOOR = ROOT / "robot/metrics", ROOT / "cloud/fleet", ROOT / "cloud/door"
+CASES = {AGENT: "alerts_test.yaml", FLEET: "fleet_alerts_test.yaml", DOOR: "door_alerts_test.yaml"}
 PROMETHEUS = {"job", "instance"}
 """Labels that Prometheus adds to whatever it scrapes."""
 SELECTED = re.compile(r"\b(crsyncer_\w+)(?:\{(.*?)\})?")
@@ -128,13 +129,21 @@ def test_every_query_asks_for_what_a_fleet_controller_has():
         promtool("check", "metrics", given=text)
 
 
+def test_every_query_asks_for_what_a_front_door_has():
+    metrics = DoorMetrics("root")
+    metrics.connections.exchange("root", "list", 200, 10, 2000)
+    metrics.ended(1)
+    known = series(metrics.render({"root": 1}, {"root": True}).decode())
+    assert {where: trouble for where, each in expressions(DOOR).items() if (trouble := list(wrong(each, known)))} == {}
+
+
 def test_the_picture_shows_the_graphs_of_the_dashboard():
     titles = re.findall('class="t">(.*?)<', (AGENT / "dashboard.svg").read_text())
     panels = dashboard(AGENT)["panels"]
     assert titles == [panel["title"] for panel in panels if panel["type"] == "timeseries"], "draw it anew"
 
 
-@pytest.mark.parametrize("folder", CASES, ids=["agent", "fleet"])
+@pytest.mark.parametrize("folder", CASES, ids=["agent", "fleet", "door"])
 def test_every_panel_and_alert_says_what_it_shows_and_what_to_do(folder: Path):
     panels = dashboard(folder)["panels"]
     assert all(panel["title"] and panel["description"] and panel["targets"] for panel in panels)
@@ -171,7 +180,7 @@ def test_whatever_needs_a_human_has_an_alert():
     assert all("CrsyncerNeedsAction" in alerts_for(each) for each in missing)
 
 
-@pytest.mark.parametrize("folder", CASES, ids=["agent", "fleet"])
+@pytest.mark.parametrize("folder", CASES, ids=["agent", "fleet", "door"])
 def test_prometheus_itself_takes_the_alerts_and_the_queries_and_each_alert_fires_for_its_trouble(
     tmp_path: Path, folder: Path
 ):

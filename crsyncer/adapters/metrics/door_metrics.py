@@ -20,7 +20,9 @@ class DoorMetrics:
         make = self._family.make
         self._robots = make(Gauge, "robots", "Robots in the map, by shard.", "shard")
         self._writes = make(Counter, "map_writes", "Changes of a map: done, or failed.", "result")
-        self._ended = make(Counter, "ended_streams", "Streams that were ended: of robots that moved or are gone.")
+        self._ended = make(
+            Counter, "ended_streams", "Streams that were ended: of robots that moved or are gone, or at a lost shard."
+        )
         self._up = make(Gauge, "shard_up", "1 while HAProxy finds the shard healthy.", "shard")
         make(Gauge, "build_info", "1, with the version as a label.", "version").labels(__version__).set(1)
         for result in ("done", "failed"):
