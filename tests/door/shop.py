@@ -20,6 +20,9 @@ from tests.adapters.kube_server import make_certificates, write_config
 from tests.door.programs import haproxy
 from tests.door.tokens import new_key, public_jwk, token_of
 
+_READY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+_WATCH = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+
 
 class Shop:
     """A shard that knows endless watches only, the door before it, and robots that watch."""
@@ -58,11 +61,7 @@ class Shop:
                 path = head.split()[1].decode().partition("?")[0]
                 if is_check and path != "/readyz":
                     is_check, self.upstream = False, self.upstream + 1
-                if path == "/readyz":
-                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                else:
-                    watch = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
-                    writer.write(self.answers.get(path, watch))
+                writer.write(self.answers.get(path, _READY if path == "/readyz" else _WATCH))
         writer.close()
 
     async def watch(self, number: int) -> None:

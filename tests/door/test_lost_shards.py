@@ -11,6 +11,7 @@ import pytest
 from crsyncer.adapters.retries import until, until_async
 from crsyncer.door.asking_shards import ask_shards
 from crsyncer.door.domain.lost_shards import Losses, Silence
+from crsyncer.door.upkeep import Upkeep
 from crsyncer.sandbox.free_ports import free_ports
 from tests import planes
 from tests.adapters.kube_server import (
@@ -27,6 +28,7 @@ from tests.adapters.kube_server import (
 )
 from tests.door.conftest import Audited
 from tests.door.kept_shards import PATIENCE, Shards
+from tests.door.shop import open_shop
 from tests.link.link import Link
 from tests.system.confined import at
 
@@ -139,6 +141,41 @@ async def unheard(silence: Silence) -> bool:
 
 async def asked(server: HostileServer, times: int) -> bool:
     return len(server.requests) >= times
+
+
+ROBOTS = 300
+FILES = 2000
+
+
+async def test_G5_1_all_streams_at_a_lost_shard_end_and_those_that_come_when_it_is_up_again_stay(tmp_path: Path):
+    async with open_shop(tmp_path, robots=ROBOTS, files=FILES) as shop:
+        ended: list[int] = []
+        silence, routes = Silence(), {f"robot-r{number}": "root" for number in range(ROBOTS)}
+        upkeep = Upkeep(shop.socket, shop.directory, routes, silence=silence, wrote=lambda _: None, ended=ended.append)
+
+        async def is_up(wanted: bool) -> bool:
+            await upkeep.once()
+            return upkeep.seen.shards_up.get("root") is wanted
+
+        async def are_ended() -> bool:
+            await upkeep.once()
+            return len(shop.ended) == ROBOTS
+
+        for number in range(ROBOTS):
+            await shop.watch(number)
+        shop.answers["/readyz"] = answer(status="500 Internal Server Error")
+        assert await until_async(partial(is_up, False), seconds=PATIENCE)
+        assert (ended, shop.ended) == ([], []), "it answers"
+        silence.missed("root", times=2)
+        assert await until_async(are_ended, seconds=PATIENCE)
+        assert sum(ended) == ROBOTS
+        del shop.answers["/readyz"]
+        assert await until_async(partial(is_up, True), seconds=PATIENCE)
+        await shop.watch(0)
+        shop.answers["/readyz"] = answer(status="500 Internal Server Error")
+        assert await until_async(partial(is_up, False), seconds=PATIENCE)
+        await upkeep.once()
+        assert (sum(ended), (await upkeep.at_shard("root"))["robots"]) == (ROBOTS, ["r0"]), "HAProxy found it up since"
 
 
 @pytest.fixture
