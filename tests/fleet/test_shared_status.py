@@ -79,7 +79,7 @@ def test_F10_3_a_status_on_another_shard_does_not_count():
     fleet.object_shown(copied(fleet), f"b/{GOALS}")
     show(fleet, returned(), "root")
     assert not fleet.statuses.has(view())
-    assert fleet.index.selecting(view(shard="root")) == []
+    assert list(fleet.index.selecting(view(shard="root"))) == []
 
 
 def test_F10_3_of_two_of_a_robot_the_later_counts_and_what_is_gone_counts_no_more():

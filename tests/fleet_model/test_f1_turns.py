@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from crsyncer.fleet.controllers import placement_steps
+from crsyncer.fleet.controllers.inputs import Inputs
 from crsyncer.fleet.controllers.tallies import Tallies
+from crsyncer.fleet.domain.index import Index
+from crsyncer.fleet.domain.losses import Losses
 from crsyncer.fleet.domain.rollout import placement_progress
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
@@ -66,3 +69,31 @@ def test_F1_2_a_turn_of_the_event_loop_works_on_a_part_of_a_placements_robots(
         assert {name: turns.all[name] >= times * ROBOTS for name, times in wanted.items()} == dict.fromkeys(
             wanted, True
         )
+
+
+def test_F1_2_at_a_start_each_source_has_a_turn_and_each_replica_is_judged_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sources, robots = 5, 8
+    with fleet(robots=robots) as world:
+        for number in range(1, sources):
+            world.source(f"s{number}")
+        world.agree()
+        world.kill()
+        turns = Turns(world, monkeypatch)
+        turns.count(Index, "put_source")
+        turns.count(Losses, "_is_lost")
+        sources_at_once = 0
+        informer = Inputs._informer
+
+        def listing(inputs: Inputs, name: str, *args: Any, **keywords: Any) -> Any:
+            nonlocal sources_at_once
+            if name.startswith("goals"):
+                sources_at_once = turns.most["put_source"]
+            return informer(inputs, name, *args, **keywords)
+
+        monkeypatch.setattr(Inputs, "_informer", listing)
+        world.start()
+        world.agree()
+        assert sources_at_once == 1
+        assert turns.all["_is_lost"] == sources * robots

@@ -40,6 +40,7 @@ from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.list_objects import objects
 from crsyncer.runtime.listwatch import Phase
 from crsyncer.runtime.object_informer import ObjectInformer
+from crsyncer.runtime.waits import give_way
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +223,7 @@ class Inputs:
         with suppress(SyncError):
             async for raw in objects(self.connection.request, objects_of(kind, selector=f"!{SOURCE}"), page=_PAGE):
                 handlers.shown(key_of(raw), raw | {"apiVersion": kind.api_version, "kind": kind.kind})
+                await give_way()  # each may have thousands of replicas
 
     def _watch(
         self,

@@ -119,10 +119,9 @@ class Intake:
 
         def listed() -> None:
             is_first = name not in state.fleet.listed
-            change = state.fleet.inputs_listed(name)
+            self.take(state.fleet.inputs_listed(name), listed=name)
             if is_first:
                 self._begin()
-            self.take(change, listed=name)
             self._returned.listed(name)
             self._placements.shard_changed(kind.shard)
 
@@ -198,10 +197,9 @@ class Intake:
 
     def _input_listed(self, name: Input) -> None:
         is_first = name not in self._state.fleet.listed
-        change = self._state.fleet.inputs_listed(name)
+        self.take(self._state.fleet.inputs_listed(name), listed=name)
         if is_first:
             self._begin()
-        self.take(change, listed=name)
         self._returned.listed(name)
         if is_first and name in (Input.PLACEMENTS, Input.DECISIONS):
             self._placements.touch(set(self._state.fleet.index.placements))

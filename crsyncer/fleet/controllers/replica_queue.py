@@ -74,13 +74,8 @@ class Replicas:
         self._numbers = count()
 
     def look(self, keys: Collection[ReplicaKey]) -> None:
-        """Look at replicas as soon as possible. Those of kinds that are not listed are looked at when they are.
-
-        Only what has a seat is looked at before: it may not be wanted any more.
-        """
-        for key in keys:
-            if self._state.fleet.is_known(key) or self.seats.placement(key):
-                self._dirty[key] = None
+        """Look at replicas as soon as possible."""
+        self._dirty.update(dict.fromkeys(keys))
         if self._dirty:
             self._wake.set()
 
@@ -164,7 +159,12 @@ class Replicas:
         return wanted, fleet.decide(key, wanted, removal=removal, may_write=may_write)
 
     def _look(self, key: ReplicaKey) -> None:
-        """Note what a replica needs, and queue its write."""
+        """Note what a replica needs, and queue its write; of a kind that is not listed, once it is.
+
+        Only what has a seat is looked at before: it may not be wanted any more.
+        """
+        if not self._state.fleet.is_known(key) and not self.seats.placement(key):
+            return
         wanted, plan = self._decide(key)
         fault = self._writer.fault(key, wanted, plan, self._state.now)
         for placement, robot in self.seats.put(key, self._seat(key, wanted, plan, fault)):

@@ -253,7 +253,7 @@ class Fleet:
             if resource in placement.kinds:
                 change.placements.add(text)
                 keys = self.index.keys(text, resource=resource)
-                change.keys.update(key for key in keys if shard in (ROOT, key.shard))
+                change.keys.update(keys if shard == ROOT else (key for key in keys if key.shard == shard))
         return change
 
     def kind_shown(self, kind: PlacedKind) -> Change:

@@ -166,26 +166,27 @@ class Index:
         """The selected source of that SOURCEID."""
         return self._ids.get(found)
 
-    def selecting(self, key: ReplicaKey) -> list[Placement]:
+    def selecting(self, key: ReplicaKey) -> Iterator[Placement]:
         """The placements that select a replica's source, its robot and its target, where it is on the robot's shard."""
         source = self._ids.get(key.source_id)
         is_elsewhere = bool(key.robot) and key.shard != self.shard_of(key.robot)
         if source is None or source.resource != key.resource or is_elsewhere:
-            return []
-        found = (self.placements[text] for text in self._placements_of[source])
-        return [
-            each
-            for each in found
-            if self._target(source, each) is key.target
-            and (key.robot in self._robots_of[each.text] if key.robot else key.shard in self._shards())
-        ]
+            return
+        for text in self._placements_of[source]:
+            is_there = key.robot in self._robots_of[text] if key.robot else key.shard in self._shards()
+            if is_there and self._target(source, self.placements[text]) is key.target:
+                yield self.placements[text]
 
     def governor(self, key: ReplicaKey) -> tuple[Placement, SourceKey] | None:
         """The placement that governs a replica, and the source; None: nobody wants it (F2.4)."""
-        found = governing(self.selecting(key))
-        if found is None or (key.robot and key.target is Target.SHARED):
+        if key.robot and key.target is Target.SHARED:
             return None  # what a robot returns is nothing that is written
-        return found, self._ids[key.source_id]
+        found = governing(self.selecting(key))
+        return None if found is None else (found, self._ids[key.source_id])
+
+    def is_governed(self, key: ReplicaKey) -> bool:
+        """Whether there is such a placement for a replica that is there."""
+        return next(self.selecting(key), None) is not None
 
     def shared_governor(self, source: SourceKey) -> Placement | None:
         """The placement by which robots share a source; None: there is none (F2.4)."""

@@ -264,8 +264,9 @@ class Losses:
 
     def _is_lost(self, key: ReplicaKey) -> bool:
         row = self._fleet.rows.get(key)
-        is_there = row is not None and not row.terminating and not self._fleet.is_foreign(key)
-        return is_there and self._fleet.index.governor(key) is None
+        if row is None or row.terminating or self._fleet.index.is_governed(key):
+            return False
+        return not self._fleet.is_foreign(key)
 
     def _placement(self, key: ReplicaKey) -> Placement | None:
         """The placement whose mark a replica bears."""

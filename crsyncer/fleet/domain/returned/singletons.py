@@ -95,9 +95,9 @@ class Singletons:
         """Placements, sources, Robots or replicas came, changed or went: the fleet has taken it up."""
         index = self._fleet.index
         found = {source for text in change.placements for source in self._read(text)}
-        for key in change.keys:
+        for key in self._statuses.keys() & change.keys:
             if key not in self._fleet.rows:
-                self._statuses.pop(key, None)
+                del self._statuses[key]
         for identity in {key.source_id for key in change.keys}:
             source = index.source_of(identity) or self._ids.get(identity)
             if source is not None and (self._singles(source) or self._listing(source)):
