@@ -16,7 +16,20 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(
-    "text", ["maps.a.com", "maps", "map", "FloorMap", "floormap", "fm", "FM", "map.a.com", "fm.a.com"]
+    "text",
+    [
+        "maps.a.com",
+        "maps",
+        "map",
+        "FloorMap",
+        "floormap",
+        "fm",
+        "FM",
+        "map.a.com",
+        "fm.a.com",
+        "maps.v1.a.com",
+        "FM.v1beta2.a.com",
+    ],
 )
 def test_a_kind_may_be_named_as_kubectl_names_it(text):
     assert find_resource(text, KNOWN) == "maps.a.com"

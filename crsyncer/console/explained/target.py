@@ -1,5 +1,6 @@
 """Which kind and which object an operator means, in the spellings that kubectl takes."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from crsyncer.core.model import Key
@@ -22,15 +23,19 @@ def split_target(resource: str, name: str, namespace: str) -> tuple[str, str]:
     return resource, f"{namespace}/{bare}" if namespace and bare else name
 
 
+_VERSION = re.compile(r"[.]v[0-9]+((alpha|beta)[0-9]+)?[.]")
+"""Between the name and the group, which kubectl takes as well."""
+
+
 def find_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
-    """The full name of the kind that `text` means: itself, or one of its `aliases`, with or without the group.
+    """The full name of the kind that `text` means: itself, or one of its `aliases`, with or without version and group.
 
     `kinds` has the aliases of each kind: plural, singular, kind and short names, in any case. A text that no kind
     has is returned as it is. Raises SyncError where several kinds have it.
     """
     if text in kinds:
         return text
-    wanted = text.casefold()
+    wanted = _VERSION.sub(".", text.casefold(), count=1)
     found = []
     for resource, aliases in kinds.items():
         group = resource.partition(".")[2]
