@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import assert_never
 
 from crsyncer.core.content.object_content import json_size
@@ -105,17 +106,20 @@ def _rounded(exact: Fraction) -> float:
 
 
 def shown_results(results: Sequence[Result], room: int) -> list[Json]:
-    """The results as they are in the object. Rows for which there is no room are left out, and that is said."""
+    """The results as they are in the object. Rows for which there is no room are left out, and that is said.
+
+    One that needs no more than an equal share of the room has all its rows, however much the others would need.
+    """
     made = [_shown(each) for each in results]
+    rows = [[[shown(cell) for cell in cells] for cells in each.rows] for each in results]
+    sizes = [[json_size(row) + 1 for row in each] for each in rows]
     room -= json_size(made)
-    for result, document in zip(results, made, strict=True):
-        for cells in result.rows:
-            row = [shown(cell) for cell in cells]
-            room -= json_size(row) + 1
-            if room < 0:
-                break
-            document["rows"].append(row)
-        document["truncated"] = len(document["rows"]) < result.total
+    smallest = sorted(range(len(made)), key=lambda place: sum(sizes[place]))
+    for done, place in enumerate(smallest):
+        ends = accumulate(sizes[place])
+        fitting = sum(1 for end in ends if end <= room // (len(made) - done))
+        made[place] |= {"rows": rows[place][:fitting], "truncated": fitting < results[place].total}
+        room -= sum(sizes[place][:fitting])
     return made
 
 
