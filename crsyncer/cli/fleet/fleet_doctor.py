@@ -95,13 +95,15 @@ async def _crds(send: "Send") -> list["Check"]:
     from crsyncer.cli.fleet.fleet_crds import KINDS
     from crsyncer.cli.fleet.placed_kinds import read_crd
 
-    async def read(name: str) -> Json | SyncError | None:
+    checks = []
+    for shipped in map(_shipped, KINDS):
+        stored: Json | SyncError | None
         try:
-            return await read_crd(send, name)
+            stored = await read_crd(send, shipped["metadata"]["name"])
         except SyncError as error:
-            return error
-
-    return [judge_crd(crd, await read(crd["metadata"]["name"])) for crd in map(_shipped, KINDS)]
+            stored = error
+        checks.append(judge_crd(shipped, stored))
+    return checks
 
 
 def _shipped(name: str) -> Json:
