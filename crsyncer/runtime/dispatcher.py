@@ -81,8 +81,10 @@ class Dispatcher(Generic[K]):
         self._queue.withdraw(job)
 
     def later(self, job: Job[K], seconds: float) -> None:
-        """Run a job again after a time, jittered by up to a fifth."""
-        self._at(job, spread(seconds, chance()))
+        """Run a job again after a time, jittered by up to a fifth, unless its time comes before that anyway."""
+        now, due = asyncio.get_running_loop().time(), self._queue.due(job)
+        if due is None or due > now + seconds:
+            self.at(job, now + spread(seconds, chance()))
 
     def at(self, job: Job[K], when: float) -> None:
         """Run a job again at a time, in event loop time: others wait for that moment."""

@@ -55,7 +55,6 @@ class Placements:
         """By Decision: the release of what is held of a placement that is gone."""
         self.edited: dict[str, float] = {}
         """When the spec of each placement was last edited, by the API server's clock."""
-        self._due: set[str] = set()  # those whose job begins within _SOON_SECONDS
         self._began = state.now
         self._replicas: Replicas
         self._shards: ReachableShards
@@ -172,15 +171,12 @@ class Placements:
         return seen.shared or (not is_untold and desk.progress.may_write(robot))
 
     def _soon(self, text: str) -> None:
-        if text not in self._due:
-            self._due.add(text)
-            self._dispatcher.later(_job(text), _SOON_SECONDS)
+        self._dispatcher.later(_job(text), _SOON_SECONDS)
 
     # The job of one placement
 
     async def write(self, job: Job[Work]) -> None:
         """Write what is due of one placement; "": of those that are gone."""
-        self._due.discard(str(job.key))
         is_silent = not self.reports.are_known() and self._state.now < self._began + _PATIENCE_SECONDS
         if not self._state.fleet.listed.issuperset(Input) or not self._replicas.is_idle() or is_silent:
             self._dispatcher.later(job, _SOON_SECONDS)
