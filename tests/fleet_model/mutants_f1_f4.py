@@ -1,6 +1,7 @@
 """Deliberate defects of the controller: its start, selection, replicas and rendering (F1 to F4)."""
 
 from crsyncer.fleet.controllers.leader import Leader
+from crsyncer.fleet.controllers.placement_steps import Steps
 from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
 from crsyncer.fleet.domain import lease, read_objects, rendering, replica_plan, resolution, selection
 from crsyncer.fleet.domain.fleet import Fleet
@@ -10,6 +11,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("all robots of a placement are counted in one turn", Steps._count,
+           "islice(desk.changed, PART)", "desk.changed",
+           noticed_by="F1_2_a_turn_of_the_event_loop_works_on_a_part_of_a_placements_robots"),
     Mutant("a kind alone must be listed", Fleet.is_ready,
            "self.listed >= ALL_INPUTS and ", "",
            noticed_by="F1_1_a_loss_waits_while_something_is_not_listed"),

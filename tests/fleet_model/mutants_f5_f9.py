@@ -1,6 +1,7 @@
 """Deliberate defects of the controller: removal, statuses, rollouts and reports (F5 to F9)."""
 
 from crsyncer.fleet.controllers.inputs import Inputs
+from crsyncer.fleet.controllers.placement_steps import Steps
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
 from crsyncer.fleet.controllers.tallies import Tallies
@@ -111,6 +112,16 @@ MUTANTS = (
     Mutant("another content is written than the Decision announced", robot_progress.may_write,
            " and stored.stamp == tally.stamp", "",
            noticed_by="F8_2_a_robot_is_written_only_once_the_stored_decision_says_that_it_is_begun"),
+    Mutant("a step goes on where its placement was edited", Steps.step,
+           "if not is_current():", "if False:",
+           noticed_by="F8_2_a_step_is_begun_again_where_its_placement_was_edited_in_a_pause"),
+    Mutant("robots are begun while it is looked at others", Steps.step,
+           "if not self.replicas.is_idle():", "if False:",
+           noticed_by="F8_1_no_robot_is_begun_while_it_is_looked_at_what_others_shall_have"),
+    Mutant("new content counts as announced before the step", Steps._count,
+           "desk.stepped.add(robot)",
+           "self.replicas.seats.restamped.discard((placement.text, robot)) or desk.stepped.add(robot)",
+           noticed_by="F8_2_a_robot_that_has_failed_gets_new_content_only_once_it_is_begun_with_that"),
     Mutant("nothing fails", robot_progress.looked_at,
            "old.failed or is_over", "old.failed",
            noticed_by="F8_3_a_robot_fails_after_progressDeadlineSeconds_and_not_before"),

@@ -21,10 +21,10 @@ ROBOTS, PART = 40, 10
 class Turns:
     """How much of a kind of work was done at most in one turn of the event loop, and how much in all."""
 
-    def __init__(self, world: FleetWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, world: FleetWorld, patch: pytest.MonkeyPatch) -> None:
         self.most, self.all = Counter[str](), Counter[str]()
         self._turn, self._now = 0, Counter[tuple[int, str]]()
-        self._patch = monkeypatch
+        self._patch = patch
         loop: Any = world.clock.loop
         once = loop._run_once
 
@@ -32,7 +32,7 @@ class Turns:
             self._turn += 1
             once()
 
-        monkeypatch.setattr(loop, "_run_once", turn)
+        patch.setattr(loop, "_run_once", turn)
 
     def count(self, place: Any, name: str, amount: Callable[..., int] = lambda *_, **__: 1) -> None:
         """Count the calls of a function, or what `amount` makes of each."""
@@ -50,11 +50,11 @@ class Turns:
 
 @pytest.mark.parametrize("rollout", [None, {"maxConcurrency": "100%"}])
 def test_F1_2_a_turn_of_the_event_loop_works_on_a_part_of_a_placements_robots(
-    rollout: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+    rollout: dict[str, Any] | None,
 ) -> None:
-    monkeypatch.setattr(placement_steps, "PART", PART)
-    with fleet(robots=ROBOTS, start=False) as world:
-        turns = Turns(world, monkeypatch)
+    with fleet(robots=ROBOTS, start=False) as world, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement_steps, "PART", PART)
+        turns = Turns(world, patch)
         turns.count(Tallies, "tally")
         turns.count(placement_progress, "looked_at")
         turns.count(placement_progress, "begin")
@@ -71,16 +71,14 @@ def test_F1_2_a_turn_of_the_event_loop_works_on_a_part_of_a_placements_robots(
         )
 
 
-def test_F1_2_at_a_start_each_source_has_a_turn_and_each_replica_is_judged_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_F1_2_at_a_start_each_source_has_a_turn_and_each_replica_is_judged_once() -> None:
     sources, robots = 5, 8
-    with fleet(robots=robots) as world:
+    with fleet(robots=robots) as world, pytest.MonkeyPatch.context() as patch:
         for number in range(1, sources):
             world.source(f"s{number}")
         world.agree()
         world.kill()
-        turns = Turns(world, monkeypatch)
+        turns = Turns(world, patch)
         turns.count(Index, "put_source")
         turns.count(Losses, "_is_lost")
         sources_at_once = 0
@@ -92,7 +90,7 @@ def test_F1_2_at_a_start_each_source_has_a_turn_and_each_replica_is_judged_once(
                 sources_at_once = turns.most["put_source"]
             return informer(inputs, name, *args, **keywords)
 
-        monkeypatch.setattr(Inputs, "_informer", listing)
+        patch.setattr(Inputs, "_informer", listing)
         world.start()
         world.agree()
         assert sources_at_once == 1

@@ -63,6 +63,7 @@ class Steps:
         looked at: no robot is begun before it is known what all others shall have (F8.1, F8.2).
         """
         desk.progress.placement_changed(placement)
+        self._look_at_selection(placement, desk)
         is_behind = True
         while True:
             is_behind |= self._count(placement, desk)
@@ -78,8 +79,6 @@ class Steps:
 
     def _count(self, placement: Placement, desk: Desk) -> bool:
         """Give the progress what is counted for some robots that have changed; whether there was any."""
-        if not desk.changed:
-            self._look_at_selection(placement, desk)
         part, selected = list(islice(desk.changed, PART)), self.state.fleet.index.robots_of(placement.text)
         for robot in part:
             desk.changed.discard(robot)
