@@ -11,6 +11,7 @@ import yaml
 
 from crsyncer.core.model import Json
 from crsyncer.fleet.domain.rollout.robot_states import Gate
+from crsyncer.fleet.domain.shown.fleet_reasons import UNRESOLVED
 from crsyncer.fleet.domain.values import Reason, RobotState
 from tests.core.sync_policies import placeable
 from tests.delivery.command_line import in_process as crsyncer
@@ -109,6 +110,7 @@ def test_the_page_says_seven_things_each_with_a_placement_of_at_most_ten_lines()
 def test_the_page_has_each_state_of_a_robot_and_each_reason_that_a_placement_may_show():
     rows = "\n".join(line for line in (ROOT / "FLEET.md").read_text().splitlines() if line.startswith("|"))
     assert [each for each in (*RobotState, *Reason, *Gate) if not re.search(rf"\b{each}\b", rows)] == []
+    assert set(re.findall(r"\| Resolved \| (\w+)", rows)) == {*UNRESOLVED, "Resolved"}
 
 
 def test_the_maps_of_the_page_are_what_the_page_says(tmp_path):

@@ -17,7 +17,7 @@ _FIRST = ("ControllerStopped", "KindNotServed", "PlacementGone", "Held")
 SHARD_HINT = "is its API server up, and is its kubeconfig in --shard right?"
 START_HINT = "is the Deployment of `crsyncer fleet run` there, and what do its logs say?"
 _REFUSED_HINT = "crsyncer fleet doctor names a right that is missing; the controller's log has the server's words"
-_UNRESOLVED = {
+UNRESOLVED = {
     "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
     "NotPlaceable": "annotate the CRD in the cloud with spec-source: cloud and filter-by-robot-name: true (mode Shared:"
     " not true), or add a SyncPolicy there that says the same",
@@ -25,7 +25,11 @@ _UNRESOLVED = {
     " objects",
     "NotListed": "crsyncer fleet doctor names the right that is missing",
     "BadExpression": "correct readyWhen, or install the extra `expressions` where the controller runs",
+    "TooLarge": "divide it into placements of less than 1 MiB each",
+    "Unreadable": "correct the placement; where the CRD takes it, that is of another version than the controller:"
+    " crsyncer fleet doctor tells",
 }
+"""What to do about each reason of the condition `Resolved`."""
 _UNCOLLECTED = {
     "CollectorMissing": "create the StatusCollector, or remove its name from statusCollectors",
     "BadExpression": "correct the expressions of the StatusCollector",
@@ -66,7 +70,7 @@ def _of_controller(facts: FleetFacts) -> Iterator[FleetReason]:
         yield FleetReason(ATTENTION, "ControllerStopped", message, START_HINT)
     elif facts.leader.unlisted and not facts.dead:
         message = f"the controller cannot list all of {facts.leader.unlisted}: until it can, it writes nothing"
-        yield FleetReason(ATTENTION, "NotListed", message, _UNRESOLVED["NotListed"])
+        yield FleetReason(ATTENTION, "NotListed", message, UNRESOLVED["NotListed"])
     elif facts.leader.refused:
         message = f"the API server refuses the controller's {facts.leader.refused}: what depends on it is not written"
         yield FleetReason(ATTENTION, "NotWritten", message, _REFUSED_HINT)
@@ -114,7 +118,7 @@ def _of_placement(placement: Placement, facts: FleetFacts) -> Iterator[FleetReas
         hint = f"what is back ends the hold; crsyncer fleet release {hold.get('id')} shows what it would remove"
         yield FleetReason(ATTENTION, "Held", message, hint)
     conditions = {each.get("type"): each for each in items(status, "conditions")}
-    yield from _of_condition(name, conditions.get("Resolved"), _UNRESOLVED, "NotResolved")
+    yield from _of_condition(name, conditions.get("Resolved"), UNRESOLVED, "NotResolved")
     yield from _of_condition(name, conditions.get("Collected"), _UNCOLLECTED, "NotCollected")
     rollout = conditions.get("RolledOut") or {}
     if rollout.get("status") == "False" and rollout.get("reason") in _STOPPED_ROLLOUTS:
