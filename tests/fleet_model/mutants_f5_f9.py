@@ -116,7 +116,7 @@ MUTANTS = (
            "if not is_current():", "if False:",
            noticed_by="F8_2_a_step_is_begun_again_where_its_placement_was_edited_in_a_pause"),
     Mutant("robots are begun while it is looked at others", Steps.step,
-           "if not self.replicas.is_idle():", "if False:",
+           "self.replicas.is_idle()", "True",
            noticed_by="F8_1_no_robot_is_begun_while_it_is_looked_at_what_others_shall_have"),
     Mutant("new content counts as announced before the step", Steps._count,
            "desk.stepped.add(robot)",

@@ -59,8 +59,8 @@ class Steps:
     async def step(self, placement: Placement, desk: Desk, *, is_current: Callable[[], bool]) -> bool:
         """Give the progress all that has changed, and let it go on. False: it is not over, and must be made again.
 
-        That is so where after a pause the placement is another one or not `is_current`, and while replicas are to be
-        looked at: no robot is begun before it is known what all others shall have (F8.1, F8.2).
+        That is so where after a pause it is not `is_current`, and while replicas are to be looked at: no robot is begun
+        before it is known what all others shall have (F8.1, F8.2).
         """
         desk.progress.placement_changed(placement)
         self._look_at_selection(placement, desk)
@@ -68,9 +68,10 @@ class Steps:
         while True:
             is_behind |= self._count(placement, desk)
             if not desk.changed and is_behind:
-                if not self.replicas.is_idle():
+                is_known = self.replicas.is_idle()
+                is_behind = self._go_on(placement, desk, is_known=is_known)
+                if not is_known and not is_behind:
                     return False
-                is_behind = self._go_on(placement, desk)
             if not desk.changed and not is_behind and not self._open(placement, desk):
                 return True
             await give_way()
@@ -105,9 +106,12 @@ class Steps:
             desk.sources = sources
             desk.changed |= selected  # at the root no copy tells
 
-    def _go_on(self, placement: Placement, desk: Desk) -> bool:
-        """Make a part of a step; whether there are more. After the last one replicas may be written."""
-        may_begin = self.shards.may_begin(desk.robots)
+    def _go_on(self, placement: Placement, desk: Desk, *, is_known: bool) -> bool:
+        """Make a part of a step; whether there are more. After the last one replicas may be written.
+
+        `is_known`: what each robot shall have is.
+        """
+        may_begin = self.shards.may_begin(desk.robots) if is_known else None
         begun = desk.progress.step(self.state.clock(), may_begin=may_begin, most=PART)
         desk.to_open.update(dict.fromkeys(begun))
         if desk.progress.is_behind:

@@ -142,11 +142,11 @@ class PlacementProgress:
 
     # A step.
 
-    def step(self, now: float, *, may_begin: bool, most: int = maxsize) -> list[str]:
+    def step(self, now: float, *, may_begin: bool | None, most: int = maxsize) -> list[str]:
         """Look at the robots that changed or whose time has come, then begin those that may be begun; `most` of each.
 
-        `may_begin`: all that changed was told, and RobotSyncStates are listed and alive (F8.5). None is begun before
-        all were looked at. The robots that may be written since are returned.
+        `may_begin`: all that changed was told, and RobotSyncStates are listed and alive (F8.5); None: there is more to
+        be told first. None is begun before all were looked at. The robots that may be written since are returned.
         """
         if not self._started:
             self._started = True
@@ -164,7 +164,7 @@ class PlacementProgress:
             old = member.progress or restored(self._book.stored(robot), member.tally, now)
             self._put(robot, member, looked_at(old, member.tally, self._placement.rollout, now))
         begun: list[str] = []
-        if not self._dirty:
+        if not self._dirty and may_begin is not None:
             self._doubted_until = self._vanished.doubted_until(now, selected=len(self._members))
             self._may_begin = may_begin and self._doubted_until is None
             begun = self._begin(now, most)
