@@ -84,6 +84,11 @@ class DeletionHolds:
         """Whether the kind was gone when upstream was last asked for it."""
         return HoldReason.KIND_MISSING in self.kind_wide
 
+    @property
+    def may_end_missing(self) -> bool:
+        """Whether the kind is missing and may be back: what an edit leaves behind is counted before that (C1.7)."""
+        return self.kind_missing and (self.is_another or not self.is_counting)
+
     def held(self, key: Key) -> Hold | None:
         """What the deletion of this one object is held for; that the kind is served again does not end it."""
         tombstone = self.tombstone(key)

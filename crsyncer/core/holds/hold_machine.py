@@ -141,7 +141,7 @@ class HoldMachine:
     def program(self) -> Inquiry:
         """Find out what is not known yet, forever."""
         while True:
-            crd, kind = self._crd_due and self._up, self.holds.kind_missing and self._up
+            crd, kind = self._crd_due and self._up, self.holds.may_end_missing and self._up
             if crd and self._crd_at <= self._now:
                 yield from self._find_crd()
             elif self.wanted and self._round_at <= self._now:

@@ -1,8 +1,9 @@
-"""C1.7 on virtual time: copies that are being made while an edit of the selection arrives."""
+"""C1.7 on virtual time: an edit of the selection arrives while something else is under way."""
 
+from crsyncer.core.model import Side
 from tests.model.content.test_c1_selection import BOTH, EDITS, FILTERS, kind
-from tests.model.scenes.policies import apply_policy
-from tests.model.simulation.scene import holds, roles
+from tests.model.scenes.policies import apply_policy, edit_policy
+from tests.model.simulation.scene import holds, redefine, release, roles
 
 
 @BOTH
@@ -21,3 +22,22 @@ def test_C1_7_S10_a_copy_that_is_being_made_as_the_selection_is_edited_is_not_le
         assert set(down.objects()) == {"off"}
         world.pass_time(60)
         assert (down.objects(), holds(world), world.status()["health"]) == ({}, [], "healthy")
+
+
+@FILTERS
+def test_C1_7_S5_5a_what_went_with_its_kind_is_held_also_where_only_the_count_shows_its_copies(
+    edit: str,
+) -> None:
+    with kind("cloud", few=3, selected=5) as world:
+        copies = set(world.robot.objects())
+        world.cut("cloud")
+        redefine(world)
+        world.weather[Side.ROBOT].latency = 2.0
+        for more in ({}, EDITS[edit]):  # of which the first has the copies forgotten that the other one leaves behind
+            edit_policy(world, naming={"name": "{name}-{hash}"}, **more, seconds=0.005)
+        world.pass_time(20)
+        world.heal("cloud", seconds=300)
+        assert (set(world.robot.objects()), holds(world)) == (copies, [("KindMissing", 8)])
+        release(world)
+        world.pass_time(90)
+        assert (world.robot.objects(), holds(world)) == ({}, [])

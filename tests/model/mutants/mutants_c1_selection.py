@@ -1,6 +1,7 @@
 """Deliberate defects in what C1.7 promises: an edited selection leaves no copy behind in silence."""
 
 from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.engine.kinds import reselection
 from crsyncer.engine.kinds.left_behind import LeftBehind
 from crsyncer.engine.kinds.reselection import reselect
@@ -9,6 +10,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("a missing kind is back before it is known which copies went with it", HoldMachine.program,
+           "self.holds.may_end_missing and self._up", "self.holds.kind_missing and self._up",
+           noticed_by="C1_7_S5_5a_what_went_with_its_kind_is_held_also_where_only_the_count_shows_its_copies"),
     Mutant("an edit leaves no copy behind that is just being made", reselection._leave_behind,
            "is_known = listed and not under_way", "is_known = listed",
            noticed_by="C1_7_S10_a_copy_that_is_being_made_as_the_selection_is_edited_is_not_left_behind"),
