@@ -190,6 +190,7 @@ class KeepingJudge:
                 orphans.append(where[1])
                 known = self.originals.get(stamp(copy))
                 maps = () if known is None or known.followed or known.released else self._needs(known)
+                maps = tuple(name for name in maps if name in maps_of(copy))  # the last edit may never have been seen
             else:
                 maps = maps_of(original)
             if "deletionTimestamp" not in copy["metadata"]:
