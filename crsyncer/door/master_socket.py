@@ -67,6 +67,18 @@ class MasterSocket:
         await self.do((f"shutdown session {each}" for each in found), pid=pid)
         return len(found)
 
+    async def end_shards(self, worker: Worker, streams: Sequence[Stream]) -> None:
+        """End streams of a worker, which are all that it has at their shards.
+
+        For thousands that takes a tenth of the time of ending each alone. An old worker refuses it: its backends are
+        stopped.
+        """
+        if worker.is_old:
+            await self.end_streams(worker.pid, streams)
+            return
+        shards = sorted({each.shard for each in streams})
+        await self.do((f"shutdown sessions server {answers.BACKEND}{each}/{each}" for each in shards), pid=worker.pid)
+
     async def close_frontend(self, pid: int) -> None:
         """Have a worker accept no more robots. The streams that there are go on."""
         await self._ask("disable frontend robots", pid=pid)

@@ -164,7 +164,9 @@ class Upkeep:
         servers = await self._haproxy.servers(current[0].pid) if current else {}
         if servers:
             self._judge_losses(servers)
-        if self._is_known and (self._is_dirty or self._lost or self._rounds % _LOOK_ROUNDS == 0):
+        if self._lost:
+            await self._end_lost()
+        if self._is_known and (self._is_dirty or self._rounds % _LOOK_ROUNDS == 0):
             await self._end_strays()
             self._is_dirty = False
         self.seen.workers, self.seen.servers = workers, servers
@@ -204,21 +206,31 @@ class Upkeep:
             del self._maps[worker.pid]
             raise Unsure(f"worker {worker.pid} of HAProxy has not taken the map", hint="see HAProxy's log")
 
-    async def _end_strays(self) -> None:
-        """End the streams that are where they must not be, until none is left (G4.3).
+    async def _end_lost(self) -> None:
+        """End the streams at lost shards, once: the next round looks whether these are lost still (G5.1)."""
+        for worker in await self._haproxy.workers():
+            try:
+                lost = [each for each in await self._haproxy.streams(worker.pid) if each.shard in self._lost]
+                if lost:
+                    await self._haproxy.end_shards(worker, lost)
+                    self._ended(len(lost))
+                    log.info("worker %d: ended %d streams at shards that give no answer", worker.pid, len(lost))
+            except Unsure:
+                if not worker.is_old:
+                    raise  # an old one may have ended
 
-        Those at a lost shard once: the next round looks whether it is lost still (G5.1).
-        """
+    async def _end_strays(self) -> None:
+        """End the streams that are where they must not be, until none is left (G4.3)."""
         for attempt in range(_TRIES):
-            left, lost = 0, frozenset[str]() if attempt else self._lost
+            left = 0
             for worker in await self._haproxy.workers():
                 try:
-                    wrong = strays(await self._haproxy.streams(worker.pid), self._wanted, lost)
+                    wrong = strays(await self._haproxy.streams(worker.pid), self._wanted)
                     if wrong:
                         left += len(wrong)
                         number = await self._haproxy.end_streams(worker.pid, wrong)
                         self._ended(number)
-                        log.info("worker %d: ended %d streams of robots that moved or lost theirs", worker.pid, number)
+                        log.info("worker %d: ended %d streams of robots that moved or are gone", worker.pid, number)
                 except Unsure:
                     if not worker.is_old:
                         raise  # an old one may have ended

@@ -116,10 +116,6 @@ def test_G4_3_streams_of_robots_that_moved_or_are_gone_are_strays():
     assert strays([A, B], {}) == (A, B)
 
 
-def test_G5_1_streams_at_a_lost_shard_are_strays_in_an_old_worker():
-    assert strays([A, B], {"robot-a": "root", "robot-b": "b"}, {"b"}) == (B,)
-
-
 def test_G7_2_the_robots_with_streams_at_a_shard_are_named_once():
     maps = [{"robot-a": "root", "robot-b": "b"}, {"robot-b": "root"}]
     found = shard_users("root", [A, A, B], maps, is_up=True)

@@ -10,7 +10,8 @@ _SESSION = re.compile(r"^(?P<id>0x[0-9a-f]+): .*?\bsrc=(?P<source>\S+) .*?\bbe=(
 _VERSION = re.compile(r"(?:HAProxy|HA-Proxy) version (\d+)\.(\d+)")
 _FAILED = re.compile(r"^\d+\s+master\s+\d+ \[failed: (\d+)\]", re.MULTILINE)
 _UPTIME = re.compile(r"(\d+)d(\d+)h(\d+)m(\d+)s")
-_SHARD_BACKEND = "shard-"
+BACKEND = "shard-"
+"""Before the name of a shard: its backend."""
 _UP = "2"
 """srv_op_state of a server that is up (management guide, "show servers state")."""
 
@@ -99,9 +100,9 @@ def refused_tokens(text: str) -> int:
 def sessions(text: str) -> dict[tuple[str, str], str]:
     """The answer to `show sess`: the id of each session that is at a shard, by that and the robot's address."""
     return {
-        (found["backend"].removeprefix(_SHARD_BACKEND), found["source"]): found["id"]
+        (found["backend"].removeprefix(BACKEND), found["source"]): found["id"]
         for found in _SESSION.finditer(text)
-        if found["backend"].startswith(_SHARD_BACKEND)
+        if found["backend"].startswith(BACKEND)
     }
 
 
@@ -111,7 +112,7 @@ def servers(text: str) -> dict[str, Server]:
     return {
         words[3]: Server(words[5] == _UP, words[4])
         for words in lines
-        if len(words) > 6 and words[1] == f"{_SHARD_BACKEND}{words[3]}"
+        if len(words) > 6 and words[1] == f"{BACKEND}{words[3]}"
     }
 
 

@@ -8,9 +8,9 @@ from crsyncer.door.domain.haproxy_answers import Server, Stream
 from crsyncer.door.domain.robots_map import Routes
 
 
-def strays(streams: Iterable[Stream], wanted: Routes, lost: Collection[str] = ()) -> tuple[Stream, ...]:
-    """The streams of robots that are gone or are at another shard now (G4.3), and those at lost shards (G5.1)."""
-    return tuple(each for each in streams if wanted.get(each.namespace) != each.shard or each.shard in lost)
+def strays(streams: Iterable[Stream], wanted: Routes) -> tuple[Stream, ...]:
+    """The streams of robots that are gone or are at another shard now (G4.3)."""
+    return tuple(each for each in streams if wanted.get(each.namespace) != each.shard)
 
 
 def turn(known: Sequence[Stream], present: Collection[Stream], rounds: int) -> tuple[list[Stream], list[Stream]]:
