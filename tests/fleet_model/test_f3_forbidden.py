@@ -58,7 +58,7 @@ def test_S10_what_is_forbidden_for_hours_costs_a_request_a_minute_for_all_and_is
         world.pass_time(1770)
         assert world.status()["counts"]["blocked"] == robots
         assert {each["reason"] for each in world.status()["errors"]} == {"Refused"}
-        assert robots + 25 <= failing.met <= robots + 45
+        assert robots + 25 <= failing.met <= robots + 6 + 59  # a wait is of 30 to 60 s
         failing.times = 0
         world.pass_time(65)
         assert set(map(str, world.specs().values())) == {str(NEW)}
@@ -127,6 +127,24 @@ def test_S10_F6_2_F7_a_status_that_is_forbidden_is_tried_again_with_waits_that_g
         assert len(world.stored(COMBINED)) == 1
         assert world.stored(COLLECTORS)["", "c"]["status"]["errors"]
         assert (world.status().get("errors") or []) == []
+
+
+def test_S10_F7_combined_statuses_that_are_forbidden_cost_a_request_a_minute_for_all() -> None:
+    sources = 30
+    with fleet(robots=1) as world:
+        for number in range(1, sources):
+            world.source(f"s{number}")
+        world.agree()
+        failing = world.inject(FORBIDDEN, verb="create", part="/combinedstatuses", times=1e6)
+        world.cloud.create("c", kind=COLLECTORS, spec={"select": [{"name": "phase", "def": "returned.status.phase"}]})
+        world.edit(statusCollectors=["c"])
+        world.pass_time(30)
+        assert sources <= failing.met <= sources + 6
+        world.pass_time(1770)
+        assert sources + 25 <= failing.met <= sources + 6 + 59
+        failing.times = 0
+        world.pass_time(130)
+        assert len(world.stored(COMBINED)) == sources
 
 
 @pytest.mark.parametrize("part", ["/robotplacements/p/status", "/robotplacementdecisions"])
