@@ -342,3 +342,31 @@ def test_F8_2_a_replica_that_somebody_deletes_is_made_again_in_turn():
     assert desk.states == {"r1": "Waiting"}
     desk.edit(rollout())
     assert desk.step() == ["r1"]
+
+
+def test_F8_1_a_step_in_parts_begins_none_before_all_were_looked_at_and_so_many_at_a_time():
+    names = [f"r{number}" for number in range(5)]
+    desk = Desk(rollout(maxConcurrency=4))
+    desk.tell(*names, **NEW)
+    assert [desk.progress.step(desk.now, may_begin=True, most=2) for _ in range(2)] == [[], []]
+    assert (len(desk.progress.states), desk.progress.is_behind) == (4, True)
+    assert set(desk.progress.states.values()) == {"Waiting"}
+    assert desk.progress.step(desk.now, may_begin=None, most=2) == []
+    assert (list(desk.progress.states.values()), desk.progress.is_behind) == (["Waiting"] * 5, False)
+    numbers = []
+    while True:
+        desk.progress.step(desk.now, may_begin=True, most=3)
+        numbers.append(list(desk.progress.states.values()).count(RobotState.IN_FLIGHT))
+        if not desk.progress.is_behind:
+            break
+    assert numbers == [3, 4]
+    assert sorted(desk.store()) == sorted(in_order(*names)[:4])
+
+
+def test_F8_1_groups_that_are_edited_in_the_middle_of_a_step_count_for_all_robots():
+    desk = Desk(rollout())
+    desk.tell("r1", "r2", **NEW)
+    desk.tell("r2", labels={"canary": "yes"})
+    desk.progress.step(desk.now, may_begin=True, most=1)
+    desk.edit(rollout(groups=[CANARY]))
+    assert desk.step() == ["r2"]
