@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from crsyncer.core.model import Key
 from crsyncer.errors import Throttled, Unsure
 
-_LATEST_SECONDS = 60.0
+LATEST_SECONDS = 60.0
 """So long after a create without an answer its copy may still be made, or shown: a message was late."""
 
 
@@ -43,7 +43,7 @@ class Creates:
         except Throttled:
             raise  # it was not carried out
         except Unsure:
-            self._until[key] = asyncio.get_running_loop().time() + _LATEST_SECONDS
+            self._until[key] = asyncio.get_running_loop().time() + LATEST_SECONDS
             raise
         finally:
             self._under_way.discard(key)

@@ -25,6 +25,7 @@ from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.reports.text import brief, count, some
 from crsyncer.core.requests.answers import is_still_there
 from crsyncer.core.requests.calls import Collection
+from crsyncer.engine.caching.creates import LATEST_SECONDS
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces, Obstacle
@@ -69,6 +70,9 @@ class LeftBehind:
         """What keeps copies in former places from being deleted, by uid."""
         self._spawn = spawn
         self._task: asyncio.Task[None] | None = None
+        records, copies = self._cache.records, self._holds.copies
+        self._awaits_copies = any(record.called is not None and key not in copies for key, record in records.items())
+        """Whether creates before the edit had no answer, so that their copies may come after the count (S10)."""
 
     def _left(self) -> set[Key]:
         """The originals of the copies that are where they were."""
@@ -90,10 +94,15 @@ class LeftBehind:
         return self._holds.is_counting and bool(self._policy.selector_on(self._policy.downstream))
 
     def count_again(self) -> None:
-        """Downstream was restored: it may have copies again that an edit of the selection had left behind."""
+        """Downstream may have copies again, or by now, that an edit of the selection has left behind."""
         if self._marks and self._policy.selector_on(self._policy.downstream) and not self._policy.related:
             with self._hold_driver.event() as machine:
                 machine.holds.count_selection(self._context.clock())
+
+    async def _count_late(self) -> None:
+        await asyncio.sleep(LATEST_SECONDS)
+        self.count_again()
+        self.wake()
 
     def wake(self) -> None:
         """More may be known, or allowed: find what is left behind and have it deleted, where there may be any."""
@@ -142,6 +151,9 @@ class LeftBehind:
             if not all(map(self._informer_set.is_complete, self._context.connections)):
                 raise Unsure("a side was lost while the copies were looked for")
             self._count()
+            if self._awaits_copies:
+                self._awaits_copies = False
+                self._spawn(self._count_late())
         if self._holds.held_every() is None and self._places.places:
             await self._delete()
 

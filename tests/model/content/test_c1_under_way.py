@@ -3,7 +3,8 @@
 from crsyncer.core.model import Side
 from tests.model.content.test_c1_selection import BOTH, EDITS, FILTERS, kind
 from tests.model.scenes.policies import apply_policy, edit_policy
-from tests.model.simulation.scene import holds, redefine, release, roles
+from tests.model.simulation.scene import holds, names, redefine, release, roles
+from tests.model.simulation.weather import Fate
 
 
 @BOTH
@@ -41,3 +42,22 @@ def test_C1_7_S5_5a_what_went_with_its_kind_is_held_also_where_only_the_count_sh
         release(world)
         world.pass_time(90)
         assert (world.robot.objects(), holds(world)) == ({}, [])
+
+
+@BOTH
+@FILTERS
+def test_C1_7_S10_a_copy_whose_create_comes_late_after_an_edit_of_the_selection_is_not_left_behind(
+    source: str, edit: str
+) -> None:
+    with kind(source, few=0) as world:
+        up, down = roles(world, source)
+        world.inject(str(down.side), Fate.LATE, verb="create", part="/goals")
+        up.create("off", spec={"x": 1})
+        world.pass_time(1)
+        edit_policy(world, **EDITS[edit], seconds=30)
+        assert names(down) == {"on 2"}
+        for _ in range(60):
+            world.pass_time(0.0 if "off" in down.objects() else 1.0)
+        assert "off" in down.objects()
+        world.pass_time(60)
+        assert (names(down), holds(world), world.status()["health"]) == ({"on 2"}, [], "healthy")

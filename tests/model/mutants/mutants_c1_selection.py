@@ -10,6 +10,9 @@ from tests.model.mutants.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
+    Mutant("a create without an answer makes no copy after the count", LeftBehind._look,
+           "if self._awaits_copies:", "if False:",
+           noticed_by="C1_7_S10_a_copy_whose_create_comes_late_after_an_edit_of_the_selection_is_not_left_behind"),
     Mutant("a missing kind is back before it is known which copies went with it", HoldMachine.program,
            "self.holds.may_end_missing and self._up", "self.holds.kind_missing and self._up",
            noticed_by="C1_7_S5_5a_what_went_with_its_kind_is_held_also_where_only_the_count_shows_its_copies"),

@@ -104,7 +104,7 @@ MUTANTS = (
            "key in self._cache.creates or key in self._cache.elsewhere", "key in self._cache.creates",
            noticed_by="C1_7_C6_3_with_blocking_an_object_waits_for_its_copy_where_that_was_and_for_related_ones"),
     Mutant("a place that was left before it was listed has what the store knows", reselection._leave_behind,
-           "is_known = listed and not under_way", "is_known = not under_way",
+           "is_known=is_known)", "is_known=not under_way)",
            noticed_by="C1_7_copies_go_also_from_a_place_that_was_left_again_before_it_was_listed"),
     Mutant("a copy that is on its way at the edit is forgotten", reselection._leave_behind,
            "is_known=is_known)", "is_known=listed)",
