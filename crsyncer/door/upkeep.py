@@ -194,7 +194,7 @@ class Upkeep:
                 return
             self.want(known)
         wanted = self._wanted
-        commands = list(changes(known, wanted, str(self._directory / MAP)))
+        commands = list(changes(known, wanted, str(self._directory / MAP))) if known != wanted else []
         if commands:
             await self._haproxy.do(commands, pid=worker.pid)
             known = await self._haproxy.map_entries(worker.pid)

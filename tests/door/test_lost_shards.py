@@ -28,6 +28,7 @@ from tests.adapters.kube_server import (
 )
 from tests.door.conftest import Audited
 from tests.door.kept_shards import PATIENCE, Shards
+from tests.door.open_door import Kept
 from tests.door.shop import open_shop
 from tests.link.link import Link
 from tests.system.confined import at
@@ -212,7 +213,9 @@ def test_G5_1_a_shard_with_late_handshakes_keeps_its_streams_and_one_that_stands
     assert until(lambda: shards.kept.streams("b") == ["r1"], seconds=PATIENCE)
     name = shards.b.cloud.create("goals", "r1")["metadata"]["name"]
     assert [each.sees(f'"name":"{name}"') for each in watches] == [True, True]
+    shards.kept.stop()
     planes.pause(shards.b.plane)
+    shards.kept = Kept(shards.door)  # what it knew is in no file: it finds out again
     assert [each.ends() for each in watches] == [True, True]
     planes.resume(shards.b.plane)
     link.heal()

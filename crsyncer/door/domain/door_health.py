@@ -11,7 +11,7 @@ from crsyncer.errors import Never, NotAllowed, NotServed, NotTrusted, SyncError
 
 _MOST = 20
 """Robots that are named; the others are counted."""
-_APPLY = "apply the CRD of Robots and the Robots again; those that shall go do so when crsyncer door run is restarted"
+_APPLY = "apply their CRD and the Robots again; what shall go does at the next start of door run that finds a Robot"
 _DOWN = "what its robots ask for now is answered with 503 until it is back; their streams go on where it still answers"
 
 
