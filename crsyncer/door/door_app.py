@@ -134,7 +134,7 @@ class DoorApp:
                 clusters[ROOT],
                 self._metrics.connections,
                 changed=lambda labels: upkeep.want(
-                    held_routes(routes(labels, clusters), upkeep.wanted, robots=len(labels))
+                    held_routes(routes(labels, clusters), upkeep.wanted, were_seen=watch.robots.were_seen)
                 ),
             )
             async with self._serve(settings, clusters, upkeep, keeping, watch), asyncio.TaskGroup() as tasks:

@@ -62,6 +62,13 @@ def test_F5_2_one_that_vanished_and_is_back_or_vanished_after_the_question_is_no
 
 def test_F5_2_a_list_without_any_robot_leaves_the_last_map():
     last = {"robot-r1": "root"}
-    assert held_routes({}, last, robots=0) == last
-    assert held_routes({}, last, robots=1) == {}, "its shard is not known, say"
-    assert held_routes({"robot-r2": "b"}, last, robots=1) == {"robot-r2": "b"}
+    assert held_routes({}, last, were_seen=False) == last
+    assert held_routes({}, last, were_seen=True) == {}, "its shard is not known, say"
+    assert held_routes({"robot-r2": "b"}, last, were_seen=True) == {"robot-r2": "b"}
+
+
+def test_G4_3_the_only_robot_is_gone_when_it_is_deleted():
+    robots = known("r1")
+    robots.vanish("r1")
+    robots.judge({"r1"}, is_alive=True)
+    assert (robots.labels, robots.lost, robots.were_seen) == ({}, set(), True)
