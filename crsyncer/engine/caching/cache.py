@@ -31,7 +31,7 @@ from crsyncer.core.watching.restore_detection import DISTRUSTED
 from crsyncer.core.watching.revisions import Revisions
 from crsyncer.core.watching.watch import newer
 from crsyncer.engine.caching.copies import Copies
-from crsyncer.engine.caching.creates import Creates
+from crsyncer.engine.caching.creates import Creates, unanswered_creates
 from crsyncer.engine.caching.related_ports import Originals
 from crsyncer.engine.pairs.generations import of_another_copy, went_back, with_generation
 
@@ -53,7 +53,7 @@ class Cache:
         self.cursors = loaded.cursors
         self.departed: set[Key] = set()
         """Copies that were reported as deleted since their last write: an answer that is still to come is older."""
-        self.creates = Creates(self._not_created)
+        self.creates = Creates(self._not_created, unanswered_creates(self.records, self.views[policy.downstream]))
         self._freshness: dict[tuple[Side, str], Freshness] = {}
         self._store = store
         self._resource = policy.resource
@@ -171,7 +171,7 @@ class Cache:
         """A list, a resumed watch or a lost connection has changed how fresh the observations are."""
         self._freshness[side, namespace] = freshness
         if side is self.policy.downstream and freshness is Freshness.RESUMED:
-            self.creates.unlisted = {k for k, row in self.records.items() if row.called} - self.views[side].keys()
+            self.creates.unlisted = unanswered_creates(self.records, self.views[side])
         self.on_freshness()
         if self._copies is None or side is self.policy.upstream:
             return

@@ -19,8 +19,11 @@ from tests.model.mutants.mutant import Mutant
 # fmt: off
 MUTANTS = (
     Mutant("a create without an answer has made no copy", Creates.__contains__,
-           " or key in self._until", "",
+           " or key in self._until or key in self._unanswered", "",
            noticed_by="S5_5a_a_copy_whose_create_was_not_answered_is_held_like_the_others"),
+    Mutant("a create of before the restart has made no copy", Creates.__init__,
+           "= set(unanswered)", "= set()",
+           noticed_by="S5_5a_a_copy_whose_create_was_not_answered_before_a_restart_is_held_like_the_others"),
     Mutant("whatever has the name of what is gone is a copy that has to go", Kind.pending_ages,
            "copy.deleted_at and may_delete(copy, self.policy)", "copy.deleted_at",
            noticed_by="S5_3_what_is_not_ours_by_the_name_of_what_is_gone_is_no_copy_whose_deletion_is_awaited"),

@@ -219,6 +219,26 @@ def test_S5_5a_a_copy_whose_create_was_not_answered_is_held_like_the_others(
         assert world.journal.asked(verb="delete", kind="goals") == []
 
 
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("seconds", [0.1, 1.0, 10.0])
+def test_S5_5a_a_copy_whose_create_was_not_answered_before_a_restart_is_held_like_the_others(
+    seconds: float, kill: bool
+) -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, specSource="cloud")
+        crowd(world, 2)
+        world.inject("robot", Fate.LATE, verb="create", part="/goals", standing=True)
+        world.cloud.create("late", spec={"x": 1})
+        world.pass_time(0.5)
+        redefine(world)
+        world.pass_time(seconds)
+        restart(world, kill=kill, seconds=240)
+        assert "late" in world.robot.objects(), "its create was carried out"
+        assert holds(world) == [("KindMissing", 3)]
+        assert world.journal.asked(verb="delete", kind="goals") == []
+
+
 @pytest.mark.parametrize("count", [2, 20])
 def test_S5_5b_where_crds_may_not_be_read_a_kind_made_anew_out_of_sight_is_one_that_was_emptied(count: int) -> None:
     """What remains without the right: many deletions are verified, by a list that shows the objects gone, and done."""
