@@ -1,42 +1,19 @@
 """C1.7 on virtual time: an edit of a policy's selection leaves no copy behind in silence."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
-from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.scenes.config_maps import maps, put_map
 from tests.model.scenes.policies import apply_policy, edit_policy, with_policy
+from tests.model.scenes.selection import BOTH, EDITS, FILTERS, MINE, kind
 from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR, UNAVAILABLE
 from tests.model.simulation.plane import GROUP, Plane
-from tests.model.simulation.scene import SOURCES, holds, names, redefine, release, restart, roles
+from tests.model.simulation.scene import holds, names, redefine, release, restart, roles
 from tests.model.simulation.weather import Rule
 from tests.model.simulation.world import World
-
-TIER = {"selector": {"matchLabels": {"tier": "edge"}}}
-MINE = {"cloudrobotics.com/robot-name": "robot-1"}
-BOTH = pytest.mark.parametrize("source", SOURCES)
-EDITS: dict[str, Json] = {"selector": {"filter": TIER}, "byRobotName": {"filter": {"byRobotName": True}}}
-FILTERS = pytest.mark.parametrize("edit", EDITS)
-
-
-@contextmanager
-def kind(source: str, *, few: int, selected: int = 2, **spec: Any) -> Iterator[World]:
-    """Goals with a policy: `selected` ones that each of EDITS selects as well, and `few` that none does."""
-    with with_policy(kinds={"goals": {"source": source}}, **spec) as world:
-        up, _ = roles(world, source)
-        for number in range(selected):
-            up.create(f"on{number}", spec={"x": number}, labels={"tier": "edge", **MINE})
-        for number in range(few):
-            up.create(f"off{number}", spec={"x": number})
-        world.begin()
-        yield world
-        assert world.troubles == []
 
 
 @BOTH

@@ -1,8 +1,8 @@
 """C1.7 on virtual time: an edit of the selection arrives while something else is under way."""
 
 from crsyncer.core.model import Side
-from tests.model.content.test_c1_selection import BOTH, EDITS, FILTERS, kind
 from tests.model.scenes.policies import apply_policy, edit_policy
+from tests.model.scenes.selection import BOTH, EDITS, FILTERS, kind
 from tests.model.simulation.scene import holds, names, redefine, release, roles
 from tests.model.simulation.weather import Fate
 
