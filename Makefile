@@ -31,6 +31,7 @@ endif
 nightly: $(STAMP) ## what takes long or is random: every row of the fault matrix, 20,000 histories, chaos, leaks, variations
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --numprocesses=$(WORKERS) $(ARGS)
 	@$(PYTEST) $(COVERING) --hypothesis-profile=exploring
+	@$(PYTEST) tests/system --door
 	@seed=$$(date +%s); $(BIN)/python -m tests.model --from $$seed --to $$((seed + 10000))
 	@seed=$$(date +%s); $(BIN)/python -m tests.model --policies --from $$seed --to $$((seed + 10000))
 	@for seed in 1 2 $$(date +%s); do $(BIN)/python -m tests.faults.chaos --seconds 600 --seed $$seed || exit 1; done

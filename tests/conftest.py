@@ -14,8 +14,9 @@ from crsyncer.sandbox.two_planes import Sandbox
 from tests import planes
 from tests.api import Api
 from tests.disk import Disk
+from tests.door.way_through import way_through_a_door
 from tests.faults.rows import ROWS
-from tests.link.link import Link
+from tests.link.link import Link, Way
 
 _LOG_LINES = 60
 _WAITING = {"contract", "delivery", "door", "faults", "system"}
@@ -31,8 +32,12 @@ settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--rewrite`: transcripts in tests/scenarios and screens in OPERATING.md are made anew, to be read as a diff."""
+    """`--rewrite`: transcripts in tests/scenarios and screens in OPERATING.md are made anew, to be read as a diff.
+
+    `--door`: only tests with a link from an agent to its cloud, and that leads through a front door.
+    """
     parser.addoption("--rewrite", action="store_true", help="rewrite the transcripts and OPERATING.md's screens")
+    parser.addoption("--door", action="store_true", help="agents reach their cloud through a front door")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,11 +46,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"fault_{row:02}: {text}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Spread the files that compute evenly between those that wait for servers, so that no processor is idle for long.
 
     Each worker takes the next file. One room after the other, all would first compute and then all wait.
     """
+    if config.getoption("--door"):
+        items[:] = [item for item in items if "cloud_link" in getattr(item, "fixturenames", ())]
     files = list(dict.fromkeys(item.path for item in items))
     waiting = [file for file in files if file.parent.name in _WAITING]
     computing = [file for file in files if file.parent.name not in _WAITING]
@@ -111,10 +118,22 @@ async def robot_api(robot: Plane) -> AsyncIterator[Api]:
         yield api
 
 
+@pytest.fixture(scope="session")
+def way_to_cloud(
+    running_sandbox: Sandbox, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Way | None]:
+    """The way through a front door, with `--door`."""
+    if not pytestconfig.getoption("--door"):
+        yield None
+        return
+    with way_through_a_door(running_sandbox.cloud, tmp_path_factory.mktemp("way")) as way:
+        yield way
+
+
 @pytest.fixture
-async def cloud_link(cloud: Plane) -> AsyncIterator[Link]:
+async def cloud_link(cloud: Plane, way_to_cloud: Way | None) -> AsyncIterator[Link]:
     """A scriptable link to the cloud."""
-    async with Link(cloud) as link:
+    async with Link(cloud, way=way_to_cloud) as link:
         yield link
 
 
