@@ -139,8 +139,8 @@ class Keeping:
                 self._answers[name] = answer
         certificate = self._certificate()
         known = {name: self._answers[name] for name in names if name in self._answers}
-        told, self.differing = self.differing.keys(), differing_keys(known)
-        for kid in self.differing.keys() - told:
+        former, self.differing = self.differing.keys(), differing_keys(known)
+        for kid in self.differing.keys() - former:
             log.error("%s: that in use stays", self.differing[kid])
         files = last_files(self.settings.directory) if self.silent or self.differing else {}
         last_keys, is_unknown = keys_in(files), bool(self.silent.keys() - known.keys())

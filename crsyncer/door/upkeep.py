@@ -5,7 +5,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,7 +81,6 @@ class Upkeep:
         """Whether the file, or a stream, may not be as wanted."""
         self._silence = silence
         self._losses = Losses()
-        self._lost = frozenset[str]()
         self._maps: dict[int, Routes] = {}
         """The map of each worker, as it was last seen or made."""
         self._wrote = wrote
@@ -156,15 +155,12 @@ class Upkeep:
         self._maps = {pid: routes for pid, routes in self._maps.items() if any(pid == each.pid for each in workers)}
         current = [worker for worker in workers if not worker.is_old]
         for worker in workers:
-            try:
+            with _may_end(worker):
                 await self._sync_map(worker)
-            except Unsure:
-                if not worker.is_old:
-                    raise  # an old worker may end at any time
         servers = await self._haproxy.servers(current[0].pid) if current else {}
         if servers:
             self._judge_losses(servers)
-        if self._lost:
+        if self._losses.lost:
             await self._end_lost()
         if self._is_known and (self._is_dirty or self._rounds % _LOOK_ROUNDS == 0):
             await self._end_strays()
@@ -173,9 +169,8 @@ class Upkeep:
         self.seen.refused = {worker.pid: await self._haproxy.refused_tokens(worker.pid) for worker in current}
 
     def _judge_losses(self, servers: Mapping[str, Server]) -> None:
-        before, down = self._lost, frozenset(shard for shard, server in servers.items() if not server.is_up)
-        self._lost = self._losses.judge(down=down, silent=self._silence.shards)
-        for shard in sorted(self._lost - before):
+        before, down = self._losses.lost, frozenset(shard for shard, server in servers.items() if not server.is_up)
+        for shard in sorted(self._losses.judge(down=down, silent=self._silence.shards) - before):
             log.warning("shard %s gives no answer: its streams are ended", shard)
 
     async def _sync_map(self, worker: Worker) -> None:
@@ -209,31 +204,25 @@ class Upkeep:
     async def _end_lost(self) -> None:
         """End the streams at lost shards, once: the next round looks whether these are lost still (G5.1)."""
         for worker in await self._haproxy.workers():
-            try:
-                lost = [each for each in await self._haproxy.streams(worker.pid) if each.shard in self._lost]
+            with _may_end(worker):
+                lost = [each for each in await self._haproxy.streams(worker.pid) if each.shard in self._losses.lost]
                 if lost:
                     await self._haproxy.end_shards(worker, lost)
                     self._ended(len(lost))
                     log.info("worker %d: ended %d streams at shards that give no answer", worker.pid, len(lost))
-            except Unsure:
-                if not worker.is_old:
-                    raise  # an old one may have ended
 
     async def _end_strays(self) -> None:
         """End the streams that are where they must not be, until none is left (G4.3)."""
         for attempt in range(_TRIES):
             left = 0
             for worker in await self._haproxy.workers():
-                try:
+                with _may_end(worker):
                     wrong = strays(await self._haproxy.streams(worker.pid), self._wanted)
                     if wrong:
                         left += len(wrong)
                         number = await self._haproxy.end_streams(worker.pid, wrong)
                         self._ended(number)
                         log.info("worker %d: ended %d streams of robots that moved or are gone", worker.pid, number)
-                except Unsure:
-                    if not worker.is_old:
-                        raise  # an old one may have ended
             if not left:
                 return
             await asyncio.sleep(_AGAIN_SECONDS if attempt else 0.0)
@@ -249,3 +238,13 @@ class Upkeep:
         if error is not None:
             self.seen.workers, self.seen.servers, self.seen.loaded_at = (), {}, math.inf
         self.seen.trouble = error
+
+
+@contextlib.contextmanager
+def _may_end(worker: Worker) -> Iterator[None]:
+    """An old worker may end at any time: what it does not answer inside is nothing wrong."""
+    try:
+        yield
+    except Unsure:
+        if not worker.is_old:
+            raise

@@ -111,15 +111,7 @@ def door(audited: Audited, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     door.configure()
     door.start()
     try:
-        token = audited.cloud.robots["r1"].token
-
-        def opened() -> bool:
-            try:
-                return door.ask("/version", token).status == 200
-            except OSError:
-                return False
-
-        assert until(opened, seconds=60), door.haproxy and door.haproxy.tail()
+        door.until_open("/version", audited.cloud.robots["r1"].token)
         yield door
     finally:
         door.stop()

@@ -140,6 +140,17 @@ class OpenDoor:
         command = [str(haproxy()), "-W", "-S", str(self.socket), "-f", str(self.directory / "haproxy.cfg")]
         self.haproxy = spawn(command, log=self.home / "haproxy.log", cwd=self.home)
 
+    def until_open(self, path: str, token: str) -> None:
+        """Wait until the door answers this with 200."""
+
+        def is_open() -> bool:
+            try:
+                return bool(self.ask(path, token).status == 200)
+            except OSError:
+                return False
+
+        assert until(is_open, seconds=_PATIENCE), self.haproxy and self.haproxy.tail()
+
     def stop(self) -> None:
         """End HAProxy, master and workers."""
         if self.haproxy is not None:

@@ -41,14 +41,7 @@ def way_through_a_door(cloud: Plane, home: Path) -> Iterator[Way]:
     door.configure()
     door.start()
     try:
-
-        def is_open() -> bool:
-            try:
-                return door.ask("/api/v1/namespaces", token).status == 200
-            except OSError:
-                return False
-
-        assert until(is_open, seconds=60), door.haproxy and door.haproxy.tail()
+        door.until_open("/api/v1/namespaces", token)
         yield Way(door.port, door.ca, token)
     finally:
         door.stop()

@@ -41,12 +41,13 @@ class Losses:
     | up | yes | the loss, if there is one, is over: the streams that come now are of a server that answered HAProxy |
     """
 
-    _lost: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
+    """As of the last round."""
     _over: frozenset[str] = frozenset()
     """Shards whose loss is over, and that are silent still."""
 
     def judge(self, *, down: frozenset[str], silent: frozenset[str]) -> frozenset[str]:
         """The shards that are lost now."""
-        self._over = (self._over | (self._lost - down)) & silent
-        self._lost = (down & silent) - self._over
-        return self._lost
+        self._over = (self._over | (self.lost - down)) & silent
+        self.lost = (down & silent) - self._over
+        return self.lost

@@ -25,7 +25,7 @@ from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.reports.text import brief, count, some
 from crsyncer.core.requests.answers import is_still_there
 from crsyncer.core.requests.calls import Collection
-from crsyncer.engine.caching.creates import LATEST_SECONDS
+from crsyncer.engine.caching.creates import LATEST_SECONDS, unanswered_creates
 from crsyncer.engine.caching.informer_set import InformerSet
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces, Obstacle
@@ -70,8 +70,7 @@ class LeftBehind:
         """What keeps copies in former places from being deleted, by uid."""
         self._spawn = spawn
         self._task: asyncio.Task[None] | None = None
-        records, copies = self._cache.records, self._holds.copies
-        self._awaits_copies = any(record.called is not None and key not in copies for key, record in records.items())
+        self._awaits_copies = bool(unanswered_creates(self._cache.records, self._holds.copies))
         """Whether creates before the edit had no answer, so that their copies may come after the count (S10)."""
 
     def _left(self) -> set[Key]:
