@@ -124,21 +124,20 @@ class Connection:
     async def run(self) -> None:
         """Connect, and reconnect whenever the connection is lost; never returns."""
         loop = asyncio.get_running_loop()
-        failures, lost_at = 0, loop.time()
+        incomplete, errors, lost_at = 0, 0, loop.time()
         while True:
             ended = self.waits.ended
             if await self._try():
-                failures = 0 if self._complete else failures + 1
-                if failures:
-                    await self._wait(_INCOMPLETE.wait(failures - 1, chance()), ended)
+                incomplete = 0 if self._complete else incomplete + 1
+                if incomplete:
+                    await self._wait(_INCOMPLETE.wait(incomplete - 1, chance()), ended)
                 await self._until_probe_due()
-                lost_at = loop.time()
+                errors, lost_at = 0, loop.time()
                 continue
-            outage = loop.time() - lost_at
-            wait = probe_wait(outage=outage, failures=failures, answered=self._answers_errors, chance=chance())
+            errors = errors + 1 if self._answers_errors else 0
+            wait = probe_wait(outage=loop.time() - lost_at, errors=errors, chance=chance())
             if self.state is ConnectionState.UNAUTHORIZED:
                 wait = min(wait, _UNAUTHORIZED_RETRY_SECONDS)
-            failures += 1
             await self._wait(wait, ended)
 
     async def _wait(self, seconds: float, ended: int) -> None:

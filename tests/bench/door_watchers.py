@@ -295,9 +295,7 @@ class Stream:
             return  # the server has closed a connection on which nothing was asked: the next request makes another
         now = time.monotonic()
         self.lost_at = now if self.lost_at is None else self.lost_at
-        outage = now - self.lost_at
-        chance = random.random()
-        self.wait(why, probe_wait(outage=outage, failures=self.failures, answered=False, chance=chance))
+        self.wait(why, probe_wait(outage=now - self.lost_at, errors=0, chance=random.random()))
 
     def wait(self, why: str, seconds: float) -> None:
         """Try again when an agent would."""

@@ -169,16 +169,17 @@ def newer(one: str, other: str) -> bool:
     return one.isdigit() and other.isdigit() and int(one) > int(other)
 
 
-def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -> float:
+def probe_wait(*, outage: float, errors: int, chance: float) -> float:
     """How many seconds to wait before a server that is down is probed again (S9.1). `chance` is as of core.backoff.
 
     A server that does not answer is probed again after at most half of the `outage` so far, in seconds. So a link that
     comes up for as long as it was down is always probed while it is up.
-    A server that answers with errors may be overloaded: it is probed less often after each of the `failures`.
+    A server that answers may be overloaded: it is probed less often after each of the `errors` that it last answered
+    one after the other; 0 when the last probe had no answer, so that an outage does not count as overload.
     """
-    if answered:
-        return RETRY.wait(failures, chance)
     longest = _SOON_PROBE_SECONDS if outage < _LATELY_SECONDS else RETRY.last
+    if errors:
+        return Backoff(RETRY.first, longest).wait(errors - 1, chance)
     return chance * min(longest, max(RETRY.first, outage / 2))
 
 

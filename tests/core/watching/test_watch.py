@@ -162,16 +162,21 @@ def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
     ("outage", "longest"), [(0, 1), (1.9, 1), (5, 2.5), (12, 6), (100, 8), (899, 8), (900, 60), (1e6, 60)]
 )
 def test_a_silent_side_is_probed_again_within_half_of_its_outage_and_soon_while_it_was_lost_lately(outage, longest):
-    assert probe_wait(outage=outage, failures=3, answered=False, chance=1.0) == longest
-    assert probe_wait(outage=outage, failures=3, answered=False, chance=0.5) == longest / 2
+    assert probe_wait(outage=outage, errors=0, chance=1.0) == longest
+    assert probe_wait(outage=outage, errors=0, chance=0.5) == longest / 2
 
 
-def test_a_side_that_answers_with_errors_is_left_alone_for_longer_each_time():
-    waits = [
-        [probe_wait(outage=1.0, failures=failures, answered=True, chance=chance) for failures in (0, 1, 2, 5, 1000)]
-        for chance in (0.0, 1.0)
-    ]
-    assert waits == [[1, 2, 4, 30, 30], [2, 4, 8, 60, 60]]
+@pytest.mark.parametrize(
+    ("outage", "chance", "waits"),
+    [
+        (1.0, 0.0, [1, 2, 4, 4, 4]),
+        (899.0, 1.0, [2, 4, 8, 8, 8]),
+        (900.0, 0.0, [1, 2, 4, 30, 30]),
+        (1e6, 1.0, [2, 4, 8, 60, 60]),
+    ],
+)
+def test_S9_1_a_side_that_answers_with_errors_is_left_alone_for_longer_each_time(outage, chance, waits):
+    assert [probe_wait(outage=outage, errors=errors, chance=chance) for errors in (1, 2, 3, 6, 1000)] == waits
 
 
 @pytest.mark.parametrize(

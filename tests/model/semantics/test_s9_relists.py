@@ -179,6 +179,34 @@ def test_S9_1_a_probe_obeys_retry_after(world: World) -> None:
 
 
 @SIDES
+@pytest.mark.parametrize("outage", [20, 600, 4 * 3600])
+def test_S9_1_a_server_that_first_answers_503_after_an_outage_is_asked_again_soon(
+    world: World, side: str, outage: int
+) -> None:
+    world.cut(side, seconds=outage)
+    world.connect(side)
+    since = world.clock.now
+    world.inject(side, Reply(503, STATUS), times=2)
+    world.settle(seconds=120)
+    _kind, general, again, *_ = [request.sent for request in world.journal.asked(side, since=since)]
+    assert again - general <= 2.5
+    travels(world, 1, seconds=10)
+
+
+@SIDES
+def test_S9_1_a_server_that_answers_errors_is_asked_again_within_8_s_for_15_min(world: World, side: str) -> None:
+    world.inject(side, Reply(503, STATUS), times=math.inf, seconds=800)
+    world.planes[Side(side)].restart()
+    world.pass_time(100)
+    since = world.clock.now
+    world.pass_time(690)
+    asked = [request.sent for request in world.journal.asked(side, since=since)]
+    assert len(asked) >= 690 / 10
+    assert all(later - first <= 9.0 for first, later in itertools.pairwise(asked))
+    world.settle()
+
+
+@SIDES
 @pytest.mark.parametrize("status", [400, 403, 404, 408, 500, 502, 504])
 def test_S9_2_a_watch_that_is_refused_goes_on_from_its_cursor(world: World, side: str, status: int) -> None:
     travels(world, 0)
