@@ -1,7 +1,7 @@
 """The parts of the engine that all kinds share."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from crsyncer.agent_ports import EngineObserver, SecretStore, Store
 from crsyncer.core.content.mutation import Expressions
@@ -10,7 +10,6 @@ from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side
 from crsyncer.core.pair.actions import Hold
 from crsyncer.core.pair.other_agents import DuplicateAgents
-from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
 from crsyncer.engine.pairs.own_statuses import StatusPlace
 from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.runtime.connection import Connection
@@ -45,7 +44,6 @@ class EngineContext:
     vault: Callable[[], SecretStore]
     digest_key: Callable[[], bytes]
     status_place: StatusPlace
-    finalizer_searches: FinalizerSearches = field(default_factory=FinalizerSearches)
 
     def save_issued(self) -> None:
         """A hold may be new: its id is never given to another one."""

@@ -137,6 +137,8 @@ class Script:
             ("second finalizer", [test, end]),
             ("the same finalizer again", [test, end]),
             ("finalizer of another uid", [{**test, "value": _NO_SUCH}, end]),
+            ("is it this uid", [test]),
+            ("is it another uid", [{**test, "value": _NO_SUCH}]),
             ("removal from a wrong place", [test, *_removal(0, "example.com/two")]),
             ("removal from no place", [test, *_removal(7, "example.com/two")]),
             ("removal from its places", [test, *_removal(2, "example.com/two"), *_removal(1, "example.com/two")]),

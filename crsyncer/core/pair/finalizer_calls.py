@@ -58,6 +58,11 @@ def remove_finalizer_at(collection: Collection, key: Key, uid: str, *, name: str
     return json_patch(collection.item(key), [_test_uid(uid), *_removal(place, name)])
 
 
+def test_uid(collection: Collection, key: Key, uid: str) -> Call:
+    """Ask whether an object has this uid, by a patch that changes nothing: it fails where it has not (C6.2)."""
+    return json_patch(collection.item(key), [_test_uid(uid)])
+
+
 def remove_finalizer(collection: Collection, kept: KeptObject, name: str) -> Call:
     """Remove a finalizer by JSON Patch, wherever it is in the list (C6.2).
 

@@ -8,7 +8,7 @@ from typing import Any
 from crsyncer.agent_ports import Store
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Key, Loaded, Side
-from crsyncer.core.pair.finalizer_calls import KeptObject, remove_finalizer, remove_finalizer_at
+from crsyncer.core.pair.finalizer_calls import KeptObject, remove_finalizer, remove_finalizer_at, test_uid
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.requests.answers import causes_of, shown
 from crsyncer.core.requests.calls import Call, Collection
@@ -19,6 +19,8 @@ from crsyncer.runtime.connection import Connection
 
 KINDS = "finalizers"
 """Under which name the store keeps the kinds of which it may have rows."""
+_PLACES = 32
+"""How many places of a list are tried that is not shown."""
 
 
 async def remove_unseen(key: Key, row: FinalizerRow, context: EngineContext, *, sensitive: bool = True) -> None:
@@ -27,17 +29,20 @@ async def remove_unseen(key: Key, row: FinalizerRow, context: EngineContext, *, 
     Raises SyncError where it may still be there. Whether the objects of a kind that is gone are Secrets is not known.
     """
     connection, objects = context.connections[Side(row.side)], Collection(*row.place)
-    searches = context.finalizer_searches
-    for place in searches.places(row):
+    for place in range(_PLACES):
         call = remove_finalizer_at(objects, key, row.upstream_uid, name=row.name, place=place)
         reply = await ask(connection, call, sensitive=sensitive, expected=(404, 422))
-        if reply.status == 422:
+        if reply.status == 422 and place:
             continue
-        left = tuple(reply.body["metadata"].get("finalizers") or ()) if reply.status != 404 else ()
-        if row.name in left:  # servers keep duplicates (measured)
+        if reply.status == 422:  # an object with another uid, or our finalizer is elsewhere in the list
+            call = test_uid(objects, key, row.upstream_uid)
+            reply = await ask(connection, call, sensitive=sensitive, expected=(403, 404, 422))
+            if reply.status == 403:
+                continue  # the cloud's admission policy: our finalizer may not stay on an object that is not ours
+        left = tuple(reply.body["metadata"].get("finalizers") or ()) if reply.status == 200 else ()
+        if row.name in left:  # also beside one that was removed: servers keep duplicates (measured)
             kept = KeptObject(key, row.upstream_uid, left, None)
             await ask(connection, remove_finalizer(objects, kept, row.name), sensitive=sensitive, expected=(404,))
-        searches.ended(row)
         return
 
 

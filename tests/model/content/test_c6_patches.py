@@ -13,7 +13,7 @@ from tests.model.simulation.check import Checker, specs
 from tests.model.simulation.journal import Request
 from tests.model.simulation.life import AgentSettings
 from tests.model.simulation.scene import roles, settle
-from tests.model.simulation.weather import Fate
+from tests.model.simulation.weather import Fate, Rule
 from tests.model.simulation.world import World
 
 OTHERS = MINE.replace("robot-1", "robot-2")
@@ -232,16 +232,23 @@ def test_C6_2_whoever_kills_the_agent_at_the_patch_strands_nothing(late: bool, s
         assert (finalizers(world.cloud), world.robot.objects(), finalizer_rows(world)) == ([], {}, [])
 
 
-def test_C6_2_edits_of_a_policy_do_not_begin_the_search_for_a_finalizer_anew() -> None:
+def test_C6_2_a_finalizer_that_is_anywhere_in_a_list_out_of_sight_is_removed_with_three_requests() -> None:
     with blocking(filtered="true") as world:
         world.begin("a", labels={"cloudrobotics.com/robot-name": "robot-1"})
-        made = len(patches(world))
-        world.weather[world.cloud.side].latency = 0.02
-        world.cloud.finalize("a", *[f"example.com/f{number}" for number in range(30)], MINE)
+        since = world.clock.now
+        world.cloud.finalize("a", *[f"example.com/f{number}" for number in range(40)], MINE)
         world.cloud.label("a", robot="robot-2")
-        for number in range(3):
-            world.pass_time(0.5)
-            block(world, grace=f"{number + 2}h")
         world.pass_time(30)
         assert MINE not in finalizers(world.cloud)
-        assert len(patches(world)) - made <= 34  # one for each place, and one for each restart
+        assert len(world.journal.asked("cloud", verb="patch", since=since)) == 3
+
+
+def test_C6_2_the_list_of_an_object_that_may_not_be_shown_is_searched() -> None:
+    with blocking(filtered="true") as world:
+        world.begin("a", labels={"cloudrobotics.com/robot-name": "robot-1"})
+        refused = Rule(lambda call: call.method == "PATCH" and len(call.body) == 1, FORBIDDEN, math.inf)
+        world.weather[world.cloud.side].add(refused)  # the admission policy of `cloud-manifests`
+        world.cloud.finalize("a", "example.com/f", LOCAL, MINE)
+        world.cloud.label("a", robot="robot-2")
+        world.pass_time(30)
+        assert (finalizers(world.cloud), refused.met) == (["example.com/f", LOCAL], 1)

@@ -5,8 +5,7 @@ from crsyncer.core.pair import decide, decide_finalizer, finalizer_calls, projec
 from crsyncer.core.requests import calls
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.kinds.kinds import Kinds
-from crsyncer.engine.pairs import finalizer_searches, unseen_finalizers
-from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
+from crsyncer.engine.pairs import unseen_finalizers
 from crsyncer.engine.pairs.finalizers import Finalizers
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.engine.related import related_first
@@ -77,8 +76,8 @@ MUTANTS = (
     Mutant("a dead letter of a finalizer has no second chance", Finalizers.wait,
            "self._refused_for(key) or None", "None",
            noticed_by="C6_2_a_dead_letter_is_tried_again_hourly_or_when_an_operator_asks"),
-    Mutant("only the first place is tried out of sight", FinalizerSearches.places,
-           "0, _PLACES)", "0, 1)",
+    Mutant("only the first place is tried out of sight", unseen_finalizers.remove_unseen,
+           "range(_PLACES)", "range(1)",
            noticed_by="C6_3_an_object_that_no_longer_matches_loses_copy_and_finalizer"),
     Mutant("a finalizer that was not put there is looked for everywhere", Finalizers._add,
            "if not may_be_there and former is None:", "if False:",
@@ -92,9 +91,6 @@ MUTANTS = (
     Mutant("a finalizer out of sight is looked for again and again", Finalizers._removed,
            "keep = overdue or bool(self._forgotten(key))", "keep = overdue",
            noticed_by="C6_3_an_object_that_left_our_sight_with_the_store_is_released"),
-    Mutant("a finalizer is looked for in one kind only", finalizer_searches._searched,
-           "*row.place, ", "",
-           noticed_by="C7_C6_2_a_search_for_a_finalizer_is_not_taken_for_one_where_the_object_never_was"),
     Mutant("a duplicate stays out of sight", unseen_finalizers.remove_unseen,
            "if row.name in left:", "if False:",
            noticed_by="C6_2_duplicates_that_somebody_made_go_as_well"),
@@ -135,7 +131,10 @@ MUTANTS = (
         "",
         noticed_by="C6_3_a_related_copy_that_went",
     ),
-    Mutant("each edit of a policy begins the search for a finalizer anew", FinalizerSearches.places,
-           "tried if clock() - when < _FRESH_SECONDS else 0", "0",
-           noticed_by="C6_2_edits_of_a_policy_do_not_begin_the_search_for_a_finalizer_anew"),
+    Mutant("a finalizer is looked for on an object that is not there", unseen_finalizers.remove_unseen,
+           "if reply.status == 422 and place:", "if reply.status == 422:",
+           noticed_by="C7_C6_2_a_finalizer_is_looked_for_with_two_requests_where_its_object_never_was"),
+    Mutant("a finalizer on an object that may not be shown stays", unseen_finalizers.remove_unseen,
+           "if reply.status == 403:", "if False:",
+           noticed_by="C6_2_the_list_of_an_object_that_may_not_be_shown_is_searched"),
 )
