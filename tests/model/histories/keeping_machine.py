@@ -50,6 +50,8 @@ class KeepingMachine:
         self.clusters = Clusters(self)
         self.pointed = True
         """The entry names the field that there is."""
+        self._pointed_at = 0.0
+        """When the reference was edited last, in seconds since the world began."""
         self._kind = "goals"
         self._edits: Json = {}
         self._chosen: Json = {}
@@ -79,7 +81,8 @@ class KeepingMachine:
         found = self.judge.violations + self.world.judge.violations + self.world.troubles
         if found:
             raise Violation(found[0])
-        self.judge.entry_known |= self.pointed and self.clusters.may_notice(self.world.robot)
+        is_news = self.world.clock.now == self._pointed_at  # no event can have told the agent yet
+        self.judge.entry_known |= self.pointed and not is_news and self.clusters.may_notice(self.world.robot)
 
     # Objects
 
@@ -211,7 +214,7 @@ class KeepingMachine:
     def point(self, wrong: int) -> None:
         """Somebody edits the reference, with a typo or without."""
         self.pointed = not wrong
-        self.judge.entry_known = False
+        self.judge.entry_known, self._pointed_at = False, self.world.clock.now
         self.apply()
 
     def apply(self) -> None:
