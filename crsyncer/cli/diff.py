@@ -11,7 +11,7 @@ from crsyncer.adapters.config import Settings
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, identities, robot_name
 from crsyncer.cli.output import TEXTS, object_name, output_options, show
-from crsyncer.cli.shared import first_cause, load_settings, report_error, settings_options
+from crsyncer.cli.shared import load_settings, report_error, settings_options
 from crsyncer.cli.yaml_text import sorted_lines
 from crsyncer.console.explained.target import synced_resource
 from crsyncer.core.model import Json, Side
@@ -45,9 +45,9 @@ def diff(resource: str, within: str, output: str, **flags: Any) -> int:
 
     try:
         found = asyncio.run(_compare(settings, robot_name(settings), resource))
-    except (SyncError, BaseExceptionGroup) as error:
+    except SyncError as error:
         # Not 1, which means that both sides were compared.
-        report_error(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
+        report_error(error)
         return _TROUBLE
     if within:
         for kind in found:
@@ -69,12 +69,11 @@ def diff(resource: str, within: str, output: str, **flags: Any) -> int:
 
 
 async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
-    import asyncio
-
     from crsyncer.console.compare import lister
     from crsyncer.console.compare.cluster_diff import bare_row, compare
     from crsyncer.console.compare.identities import identified
     from crsyncer.console.screens.reasons import kind_hint
+    from crsyncer.runtime.waits import all_of
 
     async with both_clusters(settings) as clusters:
 
@@ -86,9 +85,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
             except SyncError as error:
                 raise SyncError(f"the {side} cannot be compared: {error}", hint=error.hint) from None
 
-        async with asyncio.TaskGroup() as tasks:
-            for side in Side:
-                tasks.create_task(reach(side))
+        await all_of(map(reach, Side))
         senders = {side: cluster.request for side, cluster in clusters.items()}
         try:
             configuration = await lister.configuration(senders[Side.ROBOT], Expressions, settings.trust)

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 from crsyncer.core.watching.backoff import RETRY, Backoff, spread
 
@@ -85,3 +85,13 @@ async def first_of(work: Awaitable[T], *events: asyncio.Event) -> T | asyncio.Ev
         for each in (task, *waits):
             each.cancel()
         await asyncio.gather(task, *waits, return_exceptions=True)
+
+
+async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Do works at the same time: their results, in order. The first error ends the others, and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            started = [tasks.create_task(work) for work in works]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [each.result() for each in started]

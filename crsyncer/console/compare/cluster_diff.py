@@ -1,6 +1,5 @@
 """Compares the objects of a kind on both sides once, page by page, without an agent."""
 
-import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from crsyncer.core.pair.project import objection, without_values
 from crsyncer.engine.kinds.negotiation import Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.ports import Send
+from crsyncer.runtime.waits import all_of
 
 NO_KINDS: Mapping[str, KindPolicy] = {}
 
@@ -36,8 +36,7 @@ async def compare(
     row = bare_row(policy.resource)
     try:
         await _fill(row, policy, senders, kinds)
-    except* SyncError as group:
-        error = next(error for error in group.exceptions if isinstance(error, SyncError))
+    except SyncError as error:
         row |= {"error": str(error), "hint": error.hint}
     row["differences"].sort(key=lambda each: (each["namespace"], each["name"]))
     return row
@@ -67,10 +66,9 @@ async def _fill(row: Json, policy: KindPolicy, senders: Mapping[Side, Send], kin
     row["version"] = agreed.version
     originals = await read_originals(agreed, senders, kinds=kinds) if agreed.related else None
     pairs = _Pairs(agreed, row, originals)
-    async with asyncio.TaskGroup() as tasks:
-        for side in Side:
-            for namespace in agreed.places_on(side):
-                tasks.create_task(_read(pairs, side, senders[side], namespace=namespace))
+    await all_of(
+        _read(pairs, side, senders[side], namespace=namespace) for side in Side for namespace in agreed.places_on(side)
+    )
     pairs.finish()
     if originals is not None and (objection := originals.objection()):
         raise SyncError(objection, hint=hold_hint("RelatedFailed", ""))

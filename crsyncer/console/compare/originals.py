@@ -1,6 +1,5 @@
 """Reads from lists of the primaries which originals they refer to, for commands that run without the agent (C5)."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from crsyncer.core.related.relate import RelatedFailed, Selection, is_primary, r
 from crsyncer.engine.kinds.negotiation import Disagreement, negotiate
 from crsyncer.errors import SyncError
 from crsyncer.ports import Send
+from crsyncer.runtime.waits import all_of
 
 
 @dataclass(slots=True)
@@ -53,9 +53,10 @@ async def read_originals(
 ) -> Originals:
     """What the primaries of a related kind refer to; `kinds` are all that are synced, by name. Raises SyncError."""
     found = Originals()
-    async with asyncio.TaskGroup() as tasks:
-        for entry in policy.related:
-            tasks.create_task(_read_entry(entry, kinds[entry.primary], senders, found, namespaced=policy.namespaced))
+    await all_of(
+        _read_entry(entry, kinds[entry.primary], senders, found, namespaced=policy.namespaced)
+        for entry in policy.related
+    )
     return found
 
 

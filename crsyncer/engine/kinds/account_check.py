@@ -10,6 +10,7 @@ from crsyncer.core.pair.object_calls import access_review
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.ports import Send
 from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.waits import all_of
 
 _AGAIN_SECONDS = 86_400.0
 """A check counts for so long: somebody may grant the account more meanwhile."""
@@ -38,9 +39,7 @@ async def find_excess(send: Send, acts: Iterable[ForbiddenAct]) -> Excess:
         async with gate:
             return await _allowed(send, forbidden)
 
-    async with asyncio.TaskGroup() as tasks:
-        answers = [tasks.create_task(review(forbidden)) for forbidden in asked]
-    answered = [(forbidden, answer.result()) for forbidden, answer in zip(asked, answers, strict=True)]
+    answered = list(zip(asked, await all_of(map(review, asked)), strict=True))
     return Excess(
         tuple(forbidden for forbidden, answer in answered if answer),
         tuple(forbidden for forbidden, answer in answered if answer is None),

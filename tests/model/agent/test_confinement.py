@@ -17,7 +17,7 @@ from crsyncer.ports import Reply
 from tests.model.simulation.api_server import ApiServer, Kind
 from tests.model.simulation.life import ROBOT
 from tests.model.simulation.scene import copy, scene
-from tests.model.simulation.weather import Rule
+from tests.model.simulation.weather import Fate, Rule
 from tests.model.simulation.world import World
 
 PERIOD = 1800.0
@@ -122,6 +122,21 @@ def test_without_the_link_the_agent_starts_and_the_account_is_checked_before_it_
         grant(world, is_nothing)
         world.settle()
         assert copy(world)["spec"] == {"x": 2}
+
+
+def test_S9_1_a_link_that_is_lost_between_two_questions_about_the_account_ends_no_agent() -> None:
+    with confined(is_nothing) as world:
+
+        def is_later_review(call: Call) -> bool:
+            return call.path.endswith("/selfsubjectaccessreviews") and reviews(world) > 1
+
+        lost = Rule(is_later_review, Fate.SNAPPED, math.inf, until=60.0)
+        world.weather[Side.CLOUD].rules.insert(0, lost)
+        world.begin(seconds=90.0)
+        assert lost.met > 0
+        world.settle()
+        assert copy(world)["spec"] == {"x": 1}
+        assert world.status()["health"] == "healthy"
 
 
 def test_a_right_that_is_granted_later_is_noticed_however_busy_the_connection_is() -> None:
