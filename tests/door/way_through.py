@@ -33,7 +33,7 @@ def way_through_a_door(cloud: Plane, home: Path) -> Iterator[Way]:
     admin.ask("POST", CRD.path(), FLEET_CRDS["inventory"])
     robot = {**_KIND, "metadata": {"name": "door", "namespace": "default"}}
     assert until(lambda: admin.ask("POST", _ROBOTS, robot).status in (201, 409), seconds=60)
-    wanted = {"spec": {"expirationSeconds": 6 * 3600}}
+    wanted = {"spec": {"expirationSeconds": 30 * 24 * 3600}}
     made = admin.ask("POST", f"/api/v1/namespaces/{_ROBOT}/serviceaccounts/crsyncer/token", wanted)
     assert made.status == 201, made
     token = made.body["status"]["token"]

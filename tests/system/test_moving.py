@@ -87,6 +87,7 @@ async def test_without_the_cloud_the_robots_half_is_told_all_the_same(make_bed: 
 
 async def test_the_kubeconfig_that_it_makes_reaches_the_cloud_and_follows_the_token(make_bed: MakeBed):
     bed = await make_bed(start=False)
+    bed.cloud.link.needs_any_credential()
     token, made = bed.directory / "token", bed.directory / "made.yaml"
     token.write_text("not-yet")
     token.chmod(0o600)
