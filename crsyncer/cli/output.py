@@ -1,6 +1,7 @@
 """Output of a command: -o text, json, yaml, wide or name, as in kubectl."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -12,6 +13,7 @@ from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.confinement.manifest_objects import Manifest
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import plain
+from crsyncer.errors import ConfigError
 
 FORMATS = ("text", "json", "yaml", "wide", "name")
 TEXTS = ("text", "wide")
@@ -34,6 +36,17 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 namespace_option = click.option("-n", "--namespace", "namespace", default="", help="Namespace of the object.")
 yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+
+def image_option(default: str, help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--image IMAGE` of pods; ConfigError where no image can be called so."""
+
+    def check(_context: click.Context, _option: click.Parameter, name: str) -> str:
+        if not name or re.search(r"\s", name):
+            raise ConfigError(f'--image is "{plain(name[:80])}"; allowed: the name of an image, such as {default}')
+        return name
+
+    return click.option("--image", metavar="IMAGE", default=default, show_default=True, callback=check, help=help_text)
 
 
 def object_name(row: Json) -> str:

@@ -61,9 +61,10 @@ async def gather_door(settings: DoorSettings, clusters: Mapping[str, KubeCluster
     shards = shards_of(clusters)  # what cannot be used is told before anybody is asked
     answers = await asyncio.gather(*(jwks(name, cluster) for name, cluster in clusters.items()))
     found = dict(zip(clusters, answers, strict=True))
-    for error in differing_keys(found).values():
+    differing = differing_keys(found)
+    for error in differing.values():
         raise error
-    return front_door(settings, shards, certificate=certificate, keys=merged_keys(found))
+    return front_door(settings, shards, certificate=certificate, keys=merged_keys(found, differing))
 
 
 def front_door(

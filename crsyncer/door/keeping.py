@@ -144,7 +144,8 @@ class Keeping:
             log.error("%s: that in use stays", self.differing[kid])
         files = last_files(self.settings.directory) if self.silent or self.differing else {}
         last_keys, is_unknown = keys_in(files), bool(self.silent.keys() - known.keys())
-        keys = merged_keys(known, in_use={k: v for k, v in last_keys.items() if is_unknown or k in self.differing})
+        in_use = {kid: key for kid, key in last_keys.items() if is_unknown or kid in self.differing}
+        keys = merged_keys(known, self.differing, in_use=in_use)
         if not keys:
             raise next(iter([*self.silent.values(), *self.differing.values()]))
         # Another address or authority in a kubeconfig is used once a server has answered there.

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from crsyncer.adapters.config import FLEET_RUN_OPTIONS
@@ -24,6 +25,14 @@ def manifests(*arguments: str | Path) -> list[Json]:
     assert done.returncode == 0, done.stderr
     items: list[Json] = json.loads(done.stdout)["items"]
     return items
+
+
+@pytest.mark.parametrize("image", ["", "a b"])
+def test_a_bad_image_is_one_line_and_exit_code_2(image: str):
+    done = crsyncer("fleet", "manifests", "--crds", EXAMPLE, "--image", image)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f'crsyncer: --image is "{image}"; allowed: the name of an image, such as crsyncer:')
 
 
 def of_kind(objects: list[Json], kind: str) -> list[Json]:

@@ -1,6 +1,5 @@
 """`crsyncer door manifests`: what the front door needs in the cloud, with the least rights."""
 
-import re
 from collections.abc import Iterator
 
 import click
@@ -8,7 +7,7 @@ import click
 from crsyncer import __version__
 from crsyncer.adapters.config import DOOR_OPTIONS
 from crsyncer.cli.door.door_pods import CERTIFICATE_SECRET, NAME, pod_manifests
-from crsyncer.cli.output import output_options, show_manifests
+from crsyncer.cli.output import image_option, output_options, show_manifests
 from crsyncer.console.confinement.manifest_objects import (
     Manifest,
     account_object,
@@ -19,22 +18,13 @@ from crsyncer.console.confinement.manifest_objects import (
     rule,
 )
 from crsyncer.core.accounts.robot_account import check_namespace
-from crsyncer.core.reports.text import plain
-from crsyncer.errors import ConfigError
 
-_IMAGE = f"crsyncer-door:{__version__}"
 _OTHERS = ("default", "kube-system")
 """Namespaces that are there already."""
 
 
 @click.command("manifests")
-@click.option(
-    "--image",
-    metavar="IMAGE",
-    default=_IMAGE,
-    show_default=True,
-    help="The image of the pods: crsyncer, and HAProxy in PATH.",
-)
+@image_option(f"crsyncer-door:{__version__}", "The image of the pods: crsyncer, and HAProxy in PATH.")
 @click.option("--namespace", metavar="NS", default=NAME, show_default=True, help="The namespace of the door's pods.")
 @output_options
 def door_manifests(image: str, namespace: str, output: str) -> None:
@@ -45,8 +35,6 @@ def door_manifests(image: str, namespace: str, output: str) -> None:
     cluster.
     """
     check_namespace(namespace)
-    if not image or re.search(r"\s", image):
-        raise ConfigError(f'--image is "{plain(image[:80])}"; allowed: the name of an image, such as {_IMAGE}')
     show_manifests([*_account(namespace), *pod_manifests(image, namespace)], output)
     click.echo(f"crsyncer: note: the pods wait for the Secret {namespace}/{CERTIFICATE_SECRET}", err=True)
 

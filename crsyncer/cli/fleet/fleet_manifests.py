@@ -8,7 +8,7 @@ import click
 from crsyncer import __version__
 from crsyncer.adapters.config import FLEET_OPTIONS
 from crsyncer.cli.crd_files import crds_option, read_kinds
-from crsyncer.cli.output import output_options, show_manifests
+from crsyncer.cli.output import image_option, output_options, show_manifests
 from crsyncer.console.confinement.manifest_objects import (
     Manifest,
     account_object,
@@ -36,9 +36,7 @@ _OTHERS = ("default", "kube-system", PROPERTIES_NAMESPACE)
 
 @click.command("manifests")
 @crds_option("The CRDs of the kinds to place, and SyncPolicies, as files or directories; repeatable.", required=True)
-@click.option(
-    "--image", metavar="IMAGE", default=f"crsyncer:{__version__}", show_default=True, help="The image of crsyncer."
-)
+@image_option(f"crsyncer:{__version__}", "The image of crsyncer.")
 @click.option(
     "--namespace", metavar="NS", default=_NAME, show_default=True, help="The namespace of the controller's pods."
 )

@@ -6,7 +6,7 @@ Sources: RFC 7517 and RFC 7518, 6.3 (JWK), RFC 8017, A.1.1 and RFC 5280, 4.1 (Su
 import base64
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,13 +24,13 @@ _LEAST_BITS = 1024
 
 
 def merged_keys(
-    found: Mapping[str, Json], *, in_use: Mapping[str, SigningKey] = MappingProxyType({})
+    found: Mapping[str, Json], differing: Container[str], *, in_use: Mapping[str, SigningKey] = MappingProxyType({})
 ) -> tuple[SigningKey, ...]:
-    """The keys of all shards, whose answers are by the shards' names; those of `differing_keys` are left out.
+    """The keys of all shards, whose answers are by the shards' names, without the names in `differing`.
 
-    `in_use` are kept, by their names: keys of shards that give no answer, and what such a name meant before.
+    `differing` is what `differing_keys` finds in these answers. `in_use` are kept, by their names: keys of shards that
+    give no answer, and what a differing name meant before.
     """
-    differing = differing_keys(found)
     keys = {key.kid: key for answer in found.values() for key in keys_of(answer) if key.kid not in differing}
     keys = {**in_use, **keys}
     return tuple(keys[kid] for kid in sorted(keys))
