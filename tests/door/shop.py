@@ -48,8 +48,8 @@ class Shop:
         put_map(self.directory, "".join(f"robot-r{number} root\n" for number in range(robots)))
         self.socket = MasterSocket(home / "master.sock", self.directory / MAP)
         self.stop_haproxy: Callable[[], None] = lambda: None
-        self.upstream = 0
-        """How many connections the door has made to the shard for robots."""
+        self.upstreams: list[asyncio.StreamWriter] = []
+        """The connections that the door has made to the shard for robots."""
         self.ended: list[float] = []
         self.watching: set[asyncio.Task[None]] = set()
 
@@ -60,7 +60,8 @@ class Shop:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 path = head.split()[1].decode().partition("?")[0]
                 if is_check and path != "/readyz":
-                    is_check, self.upstream = False, self.upstream + 1
+                    is_check = False
+                    self.upstreams.append(writer)
                 writer.write(self.answers.get(path, _READY if path == "/readyz" else _WATCH))
         writer.close()
 

@@ -82,12 +82,12 @@ class Wire:
         if self._listener is None or self._frozen:
             return
         self._frozen = True
-        _drop_packets(self._listener)
+        drop_packets(self._listener)
         if self._accepting is not None:
             self._accepting.cancel()
             self._accepting = None
         for task, pair in self._pairs.items():
-            _drop_packets(pair.client)
+            drop_packets(pair.client)
             pair.hold = True  # its sockets stay open when its task ends
             task.cancel()
 
@@ -213,7 +213,7 @@ def _close(end: socket.socket) -> None:
         end.close()
 
 
-def _drop_packets(end: socket.socket) -> None:
+def drop_packets(end: socket.socket) -> None:
     """Let incoming packets vanish unacknowledged, so that the peer's kernel sees a dead link as well.
 
     Elsewhere than on Linux the peer's packets are acknowledged until a buffer is full, and only silence remains.
