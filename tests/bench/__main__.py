@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import crsyncer
-from tests.bench import bulk, door, fleet, outage, policies, single
+from tests.bench import bulk, door, fleet, outage, policies, shared, single
 from tests.bench.stage import Figure, Stage, stage
 
 PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
@@ -26,7 +26,7 @@ PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
     "outage": outage.figures,
     "many": bulk.ten_thousand,
 }
-FLEET, DOOR = "fleet", "door"
+FLEET, SHARED, DOOR = "fleet", "shared", "door"
 """The parts with a cloud of their own."""
 _OPEN = (
     "live status latency while a full audit runs: the audit lists versions beside the watch",
@@ -35,7 +35,7 @@ _OPEN = (
 
 
 async def figures(names: list[str], given: argparse.Namespace) -> AsyncIterator[Figure]:
-    """The figures of the named parts, in order; those of fleet and door last."""
+    """The figures of the named parts, in order; those with a cloud of their own last."""
     if staged := [name for name in names if name in PARTS]:
         async with stage() as on:
             for name in staged:
@@ -44,6 +44,9 @@ async def figures(names: list[str], given: argparse.Namespace) -> AsyncIterator[
             await on.drop_kind()
     if FLEET in names:
         async for figure in fleet.figures(robots=given.robots, minutes=given.minutes):
+            yield figure
+    if SHARED in names:
+        async for figure in shared.figures(robots=given.robots):
             yield figure
     if DOOR in names:
         async for figure in door.figures(watches=given.watches, kinds=given.kinds):
@@ -83,11 +86,11 @@ async def measure(found: AsyncIterator[Figure], out: Path) -> None:
 
 def main() -> None:
     """Parse the command line."""
-    everything = [*PARTS, FLEET, DOOR]
+    everything = [*PARTS, FLEET, SHARED, DOOR]
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", help=f"which parts (default all): {', '.join(everything)}")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
-    parser.add_argument("--robots", type=int, default=10_000, help="of the part fleet (default 10000)")
+    parser.add_argument("--robots", type=int, default=10_000, help="of the parts fleet and shared (default 10000)")
     parser.add_argument("--minutes", type=float, default=25.0, help="the part fleet ends by then (default 25)")
     parser.add_argument("--watches", type=int, default=10_000, help="of the part door (default 10000)")
     parser.add_argument("--kinds", type=int, choices=(1, 2), default=1, help="kinds that each robot watches there")

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,28 +147,13 @@ class DoorStage:
                 raise RuntimeError(f"POST {path}: {status} {answer}")
             await asyncio.sleep(0.2)
 
-    @contextlib.asynccontextmanager
-    async def watching(
+    def watching(
         self, port: int, ca: Path, robots: Sequence[int], *, processes: int, source: int
-    ) -> AsyncIterator[Watchers]:
+    ) -> AbstractAsyncContextManager[Watchers]:
         """Have robots watch at a port, by so many processes from addresses of their own."""
         kinds = [f"apis/{kind.group}/{kind.version}/NAMESPACE/{kind.plural}" for kind in self.kinds]
-        started: list[asyncio.subprocess.Process] = []
-        try:
-            for number in range(processes):
-                file = self.directory / f"robots-{source + number}"
-                file.write_text("".join(f"{namespace_of(i)} {self.tokens[i]}\n" for i in robots[number::processes]))
-                words = ("127.0.0.1", str(port), str(ca), f"127.0.0.{source + number}", str(file), *kinds)
-                command = (sys.executable, "-m", "tests.bench.door_watchers", *words)
-                pipe = asyncio.subprocess.PIPE
-                limit = 1 << 26  # a report is one line
-                started.append(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=limit))
-            yield Watchers(started)
-        finally:
-            for each in started:
-                with contextlib.suppress(ProcessLookupError):
-                    each.kill()
-                await each.wait()
+        lines = [f"{namespace_of(i)} {self.tokens[i]}" for i in robots]
+        return watching(self.directory, lines, kinds, port=port, ca=ca, processes=processes, source=source)
 
     def workers(self) -> list[int]:
         """The processes of HAProxy that serve."""
@@ -194,6 +180,29 @@ class DoorStage:
     def door_cpu(self) -> float:
         """The seconds of CPU that HAProxy's workers have taken."""
         return sum(map(cpu_seconds, self.workers()))
+
+
+@contextlib.asynccontextmanager
+async def watching(
+    directory: Path, lines: Sequence[str], kinds: Sequence[str], *, port: int, ca: Path, processes: int, source: int
+) -> AsyncIterator[Watchers]:
+    """Have those watch at a port of whom `tests.bench.door_watchers` reads these lines, by so many processes."""
+    started: list[asyncio.subprocess.Process] = []
+    try:
+        for number in range(processes):
+            file = directory / f"robots-{source + number}"
+            file.write_text("".join(f"{line}\n" for line in lines[number::processes]))
+            words = ("127.0.0.1", str(port), str(ca), f"127.0.0.{source + number}", str(file), *kinds)
+            command = (sys.executable, "-m", "tests.bench.door_watchers", *words)
+            pipe = asyncio.subprocess.PIPE
+            limit = 1 << 26  # a report is one line
+            started.append(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=limit))
+        yield Watchers(started)
+    finally:
+        for each in started:
+            with contextlib.suppress(ProcessLookupError):
+                each.kill()
+            await each.wait()
 
 
 def most_robots(wanted: int, kinds: int) -> int:

@@ -59,6 +59,8 @@ class FleetStage:
         self.kubeconfig = cloud.kubeconfig(directory / "fleet.kubeconfig")
         self.port = free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
+        self.flags: tuple[str, ...] = ()
+        """What the controller is given beside its address."""
 
     @property
     def replicas(self) -> int:
@@ -101,16 +103,9 @@ class FleetStage:
             async for line in reply.content:
                 yield line
 
-    async def writes(self, group: str = GROUP) -> int:
-        """How many writes to objects of a group the API server has answered so far with a success."""
-        status, text = await self.api.request("GET", "/metrics")
-        assert status == 200, text
-        total = 0.0
-        for found, value in _WRITTEN.findall(text):
-            words = dict(re.findall(r'(\w+)="([^"]*)"', found))
-            if words["group"] == group and words["verb"] in _VERBS and words["code"].startswith("2"):
-                total += float(value)
-        return int(total)
+    async def writes(self) -> int:
+        """How many writes to goals the API server has answered so far with a success."""
+        return await writes(self.api, GROUP)
 
     def server_seconds(self) -> float:
         """The CPU time of API server and etcd."""
@@ -152,7 +147,7 @@ class Controller:
 
     def __init__(self, on: FleetStage) -> None:
         self._on = on
-        flags = ("--listen", f"127.0.0.1:{on.port}")
+        flags = ("--listen", f"127.0.0.1:{on.port}", *on.flags)
         self.program: Program = controller(on.directory, kubeconfig=on.kubeconfig, flags=flags)
         self.ready_seconds = 0.0
         self.settled_seconds = 0.0
@@ -305,6 +300,19 @@ async def fleet_stage(*, robots: int) -> AsyncIterator[FleetStage]:
             on = FleetStage(api, cloud, planes.directory, robots=robots)
             await on.prepare()
             yield on
+
+
+async def writes(api: Api, group: str, plural: str = "") -> int:
+    """How many writes to objects of a group, or of one kind in it, a server has answered so far with a success."""
+    status, text = await api.request("GET", "/metrics")
+    assert status == 200, text
+    total = 0.0
+    for found, value in _WRITTEN.findall(text):
+        words = dict(re.findall(r'(\w+)="([^"]*)"', found))
+        is_asked = words["group"] == group and words["resource"] == (plural or words["resource"])
+        if is_asked and words["verb"] in _VERBS and words["code"].startswith("2"):
+            total += float(value)
+    return int(total)
 
 
 def robot_name(i: int) -> str:
