@@ -133,6 +133,12 @@ def _named(name: str) -> Object:
     return {"name": name, "namespace": HOME}
 
 
+def condition(status: Object, kind: str) -> tuple[str, str]:
+    """Status and reason of a condition; two empty texts: there is none."""
+    found = [each for each in status.get("conditions") or () if each["type"] == kind]
+    return next(((each["status"], each["reason"]) for each in found), ("", ""))
+
+
 def marks(replica: Object) -> Object:
     """What the annotation of a replica says."""
     found: Object = json.loads(replica["metadata"]["annotations"][OURS + "replica"])

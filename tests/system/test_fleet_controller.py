@@ -2,11 +2,7 @@
 
 import signal
 
-from tests.system.fleet_bed import HOME, OURS, FleetBed, marks
-
-
-def condition(status, kind):
-    return next((each for each in status.get("conditions", ()) if each["type"] == kind), {"status": "", "reason": ""})
+from tests.system.fleet_bed import HOME, OURS, FleetBed, condition, marks
 
 
 async def test_F3_1_F3_2_each_robot_gets_a_replica_that_follows_its_source(fleet: FleetBed):
@@ -29,7 +25,7 @@ async def test_F3_1_F3_2_each_robot_gets_a_replica_that_follows_its_source(fleet
     await fleet.api.patch(source, {"spec": {"speed": 9}})
     await fleet.until_specs(r1={"speed": 9}, r2={"speed": 9}, lonely={"speed": 9, "x": 2})
     status = await fleet.until_status(lambda status: status["counts"]["stamped"] == 3)
-    assert condition(status, "Stamped")["status"] == "True"
+    assert condition(status, "Stamped")[0] == "True"
 
 
 async def test_F5_2_the_kind_of_placements_is_deleted_and_no_replica_goes(fleet: FleetBed):

@@ -14,7 +14,7 @@ from crsyncer.core.reports.robot_report import applied_digest
 from crsyncer.sandbox.resource import Resource
 from tests.api import Object
 from tests.system.bed import LABEL, eventually
-from tests.system.fleet_bed import FleetBed, marks
+from tests.system.fleet_bed import FleetBed, condition, marks
 from tests.system.fleet_objects import made
 
 GROUP = "fleet.crsyncer.cloudrobotics.com"
@@ -84,12 +84,6 @@ async def decided(fleet: FleetBed) -> dict[str, str]:
     return {robot["name"]: robot["state"] for each in found for robot in each["robots"]}
 
 
-def rolled_out(status: Object) -> tuple[str, str]:
-    """Status and reason of the condition RolledOut."""
-    found = [each for each in status.get("conditions") or () if each["type"] == "RolledOut"]
-    return next(((each["status"], each["reason"]) for each in found), ("", ""))
-
-
 @pytest.mark.nightly
 async def test_F8_bad_content_fails_on_few_robots_that_the_decision_names_and_good_content_mends_them(
     fleet: FleetBed,
@@ -113,7 +107,9 @@ async def test_F8_bad_content_fails_on_few_robots_that_the_decision_names_and_go
 
         await fleet.api.patch(source, {"spec": {"speed": BAD}})
         status = await fleet.until_status(
-            lambda status: rolled_out(status) == ("False", "TooManyFailures") and not status["counts"]["inFlight"]
+            lambda status: (
+                condition(status, "RolledOut") == ("False", "TooManyFailures") and not status["counts"]["inFlight"]
+            )
         )
         states = await decided(fleet)
         failed = {name for name, state in states.items() if state == "Failed"}
