@@ -5,20 +5,22 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from crsyncer.adapters.config import FleetSettings
+from crsyncer.cli.fleet.fleet_screen import exit_code
 from crsyncer.cli.fleet.read_facts import read_facts, read_turns
 from crsyncer.cli.fleet.tried import try_objects
 from crsyncer.cli.fleet.whole_fleet import WholeFleet, load_fleet
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 from crsyncer.errors import SyncError
+from crsyncer.fleet.domain.rollout.decisions import decision_of
 from crsyncer.fleet.domain.shown.explain_document import fleet_explain
 from crsyncer.fleet.domain.shown.planning import plan
-from crsyncer.fleet.domain.shown.release_document import shown_holds, with_names
+from crsyncer.fleet.domain.shown.release_document import HeldHere, orphan_holds, orphans, shown_holds, with_names
 from crsyncer.fleet.domain.shown.status_document import fleet_status
 from crsyncer.fleet.domain.shown.turns import Turns
 from crsyncer.ports import Reply, Send
 from tests.fleet_model.fleet_world import FleetWorld
-from tests.fleet_model.world_parts import HOME
+from tests.fleet_model.world_parts import DECISIONS, HOME
 
 SETTINGS = FleetSettings(controller_namespace=HOME)
 
@@ -39,6 +41,10 @@ class Asked:
 
         return self._world.clock.run(ask())
 
+    def exit_code(self) -> int:
+        """That of `crsyncer fleet status`."""
+        return exit_code(self.status())
+
     def plan(self, *given: Json) -> Json:
         """`crsyncer fleet plan`, also with the objects of a file; `notes` is what it says of them."""
         found, turns = self._load()
@@ -55,11 +61,13 @@ class Asked:
         """What the commands say that they do not know of these robots, or of all."""
         return [str(each) for each in self._load()[0].unknown(*robots)]
 
-    def held(self) -> list[tuple[str, ...] | None]:
-        """The replicas that `crsyncer fleet release --all` names, for each hold that a placement shows."""
+    def held(self) -> list[HeldHere]:
+        """What `crsyncer fleet release --all` shows."""
         found, _ = self._load()
-        holds = shown_holds(found.fleet.index.placements.values())
-        return [with_names(each, found.fleet, found.losses).names for each in holds]
+        placements = found.fleet.index.placements.values()
+        gone = orphans(map(decision_of, self._world.stored(DECISIONS).values()), placements)
+        holds = [*shown_holds(placements), *orphan_holds(found.losses, gone)]
+        return [with_names(each, found.fleet, found.losses) for each in holds]
 
     def explain(self, placement: str, robot: str) -> Json:
         """`crsyncer fleet explain`."""

@@ -267,8 +267,8 @@ class FleetJudge:
         if all(each is not None and each.source_id == source_id for each in wanted):
             self._say(f"{write}: its source, its robot and its placement are there, and select it (F5.1)")
         for resource in (place[0], ROBOTS, PLACEMENTS):
-            has_crd = "." in resource
-            if has_crd and not any(oracle.is_served(moment.objects, resource) for moment in window):
+            is_known = "." not in resource or before["metadata"]["uid"] in self.protection.released
+            if not is_known and not any(oracle.is_served(moment.objects, resource) for moment in window):
                 self._say(f"{write}: {resource} is not served (F5.2)")
         placement = self._placement(marks(before)["placement"])
         going = placement is None or not oracle.lives(placement)

@@ -22,6 +22,8 @@ class Protection:
     """The replicas that must stay until they are wanted again, or a human has released holds."""
 
     kept: dict[Place, Kept] = field(default_factory=dict)
+    released: set[str] = field(default_factory=set)
+    """The uids of replicas that a human has released by name: they may go though something cannot be seen."""
 
     def protect(self, replicas: Mapping[Place, Json], why: str, leaders: Iterable[str]) -> None:
         """These were lost just now."""

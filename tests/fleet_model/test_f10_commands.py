@@ -113,8 +113,8 @@ def test_F5_2_a_hold_is_released_with_the_names_of_its_replicas_on_all_shards() 
         assert sum(fleet.world.holds().values()) == 3
         held = asked(fleet).held()
         names = [f"{GOALS}/robot-{robot}/dock" for robot in ("r0", "rb", "rc")]
-        assert sorted(name for each in held for name in each or ()) == names
-        assert None in asked(fleet, "b").held()  # the id is that of all replicas of the hold
+        assert sorted(name for each in held for name in each.names or ()) == names
+        assert None in [each.names for each in asked(fleet, "b").held()]  # the id is that of all replicas of the hold
         fleet.enrol("r0", "root")
         fleet.enrol("rb", "b")
         fleet.enrol("rc", "c")

@@ -1,16 +1,14 @@
 """What goes, when, and what is held for a human (F5)."""
 
-from collections.abc import Callable
-
 import pytest
 
 from crsyncer.core.model import Json
-from tests.fleet_model.controlling import control, fleet
+from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_judge import FINALIZER
 from tests.fleet_model.fleet_machine import HELD, RELEASE
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET, REPLICA, ROBOT_LABEL, SOURCE
-from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, PLACEMENTS
+from tests.fleet_model.world_parts import DECISIONS, PLACEMENTS
 from tests.model.simulation.answers import INTERNAL_ERROR
 
 
@@ -21,19 +19,6 @@ def gone_after(world: FleetWorld, place: str, *, seconds: float = 120.0) -> floa
         assert world.clock.now < began + seconds, f"{place} is still there"
         world.pass_time(0.5)
     return world.clock.now - began
-
-
-def release(world: FleetWorld, name: str = "p") -> None:
-    """A human releases the holds that a placement shows, one after the other."""
-    while holds := world.status(name)["holds"]:
-        world.cloud.annotate(name, {RELEASE: holds[0]["id"]}, kind=PLACEMENTS)
-        world.settle()
-
-
-def restart(world: FleetWorld) -> None:
-    """Another leader follows."""
-    world.kill()
-    world.start()
 
 
 def test_F5_1_a_replica_goes_at_once_after_an_edit_of_its_placement() -> None:
@@ -80,108 +65,9 @@ def test_F5_1_what_is_missing_for_a_new_leader_is_a_loss_and_no_edit() -> None:
         world.settle()
         assert len(world.replicas()) == 12
         assert world.holds() == {"PlacementRobotsLost": 11}
-        release(world)
+        world.cloud.annotate("p", {RELEASE: world.status()["holds"][0]["id"]}, kind=PLACEMENTS)
         world.agree()
         assert list(world.replicas()) == ["robot-r1/dock"]
-
-
-def lose_robots(world: FleetWorld) -> None:
-    """Most Robots are deleted."""
-    world.lose_robots(*(f"r{number}" for number in range(1, 9)))
-
-
-def lose_all_robots(world: FleetWorld) -> None:
-    """All Robots are deleted."""
-    world.lose_robots(*(f"r{number}" for number in range(1, 11)))
-
-
-def lose_labels(world: FleetWorld) -> None:
-    """Most robots of the placement lose the label by which it selects them."""
-    for number in range(1, 9):
-        world.cloud.label(f"r{number}", kind=INVENTORY_KIND, site=None)
-
-
-def lose_sources(world: FleetWorld) -> None:
-    """Most sources are deleted."""
-    for number in range(1, 9):
-        world.cloud.delete(f"s{number}")
-
-
-def find_again(world: FleetWorld) -> None:
-    """All that was lost is there again."""
-    for number in range(1, 11):
-        if f"r{number}" not in world.cloud.objects(INVENTORY_KIND):
-            world.robots(f"r{number}", site="north")
-        world.cloud.label(f"r{number}", kind=INVENTORY_KIND, site="north")
-        if f"s{number}" not in world.cloud.objects():
-            world.source(f"s{number}")
-
-
-LOSSES: tuple[tuple[Callable[[FleetWorld], None], str], ...] = (
-    (lose_robots, "RobotsLost"),
-    (lose_all_robots, "RobotsLost"),
-    (lose_labels, "PlacementRobotsLost"),
-    (lose_sources, "SourcesLost"),
-)
-
-
-def big() -> FleetWorld:
-    """Ten robots with the label site, and ten sources."""
-    world = FleetWorld(control)
-    world.robots(*(f"r{number}" for number in range(1, 11)), site="north")
-    for number in range(1, 11):
-        world.source(f"s{number}")
-    world.place("p", robotSelectors=[{"matchLabels": {"site": "north"}}])
-    return world
-
-
-@pytest.mark.parametrize("away", [False, True], ids=["seen", "while nobody led"])
-@pytest.mark.parametrize(("lose", "reason"), LOSSES, ids=lambda each: getattr(each, "__name__", ""))
-def test_F5_2_a_mass_loss_is_held_and_ends_when_all_is_back(
-    lose: Callable[[FleetWorld], None], reason: str, away: bool
-) -> None:
-    with big() as world:
-        world.start()
-        world.agree()
-        if away:
-            world.kill()
-        lose(world)
-        if away:
-            world.start()
-        world.pass_time(150)
-        assert len(world.replicas()) >= 95  # of each case some were lost before it was too many
-        held = sum(world.holds().values())
-        assert held >= 70
-        assert reason in world.holds()
-        assert world.condition("Held")[0] == "True"
-        restart(world)
-        world.pass_time(60)
-        assert sum(world.holds().values()) == held
-        find_again(world)
-        world.agree()
-        assert len(world.replicas()) == 100
-        assert world.holds() == {}
-        assert [str(each) for each in world.written(resource="goals") if each.verb == "delete"] == []
-
-
-@pytest.mark.parametrize(("lose", "reason"), LOSSES, ids=lambda each: getattr(each, "__name__", ""))
-def test_F5_2_a_release_removes_exactly_what_its_id_showed(lose: Callable[[FleetWorld], None], reason: str) -> None:
-    with big() as world:
-        world.start()
-        world.agree()
-        lose(world)
-        world.pass_time(100)
-        assert reason in world.holds()
-        held = sum(world.holds().values())
-        world.cloud.annotate("p", {RELEASE: "0123456789abcdef01234567"}, kind=PLACEMENTS)
-        world.settle()
-        assert RELEASE not in (world.placement()["metadata"].get("annotations") or {})
-        assert sum(world.holds().values()) == held
-        before = len(world.replicas())
-        release(world)
-        assert len(world.replicas()) == before - held
-        assert world.holds() == {}
-        assert RELEASE not in (world.placement()["metadata"].get("annotations") or {})
 
 
 def test_F5_2_a_few_losses_are_not_held() -> None:
