@@ -70,6 +70,7 @@ def test_F1_2_a_lease_that_nobody_holds_or_renews_is_a_controller_that_has_stopp
     content = shown(leader=leader)
     assert (content["controller"]["state"], content["health"]) == ("stopped", "attention")
     assert codes(content) == ["ControllerStopped"]
+    assert "--controller-namespace" in content["reasons"][0]["hint"]
 
 
 def test_F1_2_the_leases_time_is_that_of_the_api_server_whatever_the_controllers_clock_says():

@@ -38,7 +38,7 @@ def fleet_release(ids: tuple[str, ...], everything: bool, yes: bool, output: str
     Exit codes: 0 done, 1 there is no such hold, or one could not be released, 2 usage.
     """
     if bool(ids) == everything:
-        raise click.UsageError("either IDs or --all is needed")
+        raise click.UsageError("either IDs, as crsyncer fleet status shows them, or --all is needed")
     settings = load_cloud(flags)
 
     import asyncio  # slow; `--help` and usage errors must stay fast

@@ -15,7 +15,10 @@ BEHIND_SECONDS = 60.0
 _MOST_TOLD = 3
 _FIRST = ("ControllerStopped", "KindNotServed", "PlacementGone", "Held")
 SHARD_HINT = "is its API server up, and is its kubeconfig in --shard right?"
-START_HINT = "is the Deployment of `crsyncer fleet run` there, and what do its logs say?"
+START_HINT = (
+    "is the Deployment of `crsyncer fleet run` there, is its namespace that of --controller-namespace, and what do its"
+    " logs say?"
+)
 _REFUSED_HINT = "crsyncer fleet doctor names a right that is missing; the controller's log has the server's words"
 UNRESOLVED = {
     "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
