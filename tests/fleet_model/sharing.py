@@ -27,7 +27,14 @@ def plane(fleet: Sharded, robot: str) -> Plane:
 
 
 def returned(
-    fleet: Sharded, robot: str, status: Any, *, name: str = "dock", at: Plane | None = None, **source: Any
+    fleet: Sharded,
+    robot: str,
+    status: Any,
+    *,
+    name: str = "dock",
+    at: Plane | None = None,
+    namespace: str = "default",
+    **source: Any,
 ) -> None:
     """The agent of a robot writes its RobotObjectStatus. `at`: its API server, if its name does not say that."""
     cloud = at or plane(fleet, robot)
@@ -36,11 +43,11 @@ def returned(
     about = {"group": GROUP, "resource": "goals", "namespace": "default", "name": name, "uid": copy["metadata"]["uid"]}
     spec = {"source": about | source, "returned": status, "lastUpdate": "2026-11-01T00:00:00Z"}
     made = f"{oracle.digest([GOALS, 'default', name])}-{robot}"
-    if made in cloud.objects(STATUSES, "default"):
-        cloud.set(made, kind=STATUSES, namespace="default", spec=spec)
+    if made in cloud.objects(STATUSES, namespace):
+        cloud.set(made, kind=STATUSES, namespace=namespace, spec=spec)
         return
     marks = {"labels": {ROBOT_LABEL: robot}, "annotations": {f"{oracle.OURS}robot": robot}}
-    cloud.create(made, kind=STATUSES, namespace="default", spec=spec, **marks)
+    cloud.create(made, kind=STATUSES, namespace=namespace, spec=spec, **marks)
 
 
 def mark(fleet: Sharded, name: str = "dock") -> str | None:

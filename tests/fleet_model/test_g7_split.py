@@ -3,22 +3,14 @@
 People are told to stop it (FLEET.md); what it does where nobody did is shown here, on virtual time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from crsyncer.core.model import Json
-from crsyncer.core.requests.calls import Call, Collection
-from crsyncer.door.domain.split_plan import AskedDoor
-from crsyncer.door.split.shard_objects import ShardObjects
-from crsyncer.door.split.splitting import Splitting
-from crsyncer.ports import Reply, Send
-from tests.door.simulated import answered
-from tests.fleet_model import oracle
-from tests.fleet_model.oracle import ROBOTS
-from tests.fleet_model.sharded import GOALS, Shard, Sharded, sharded
-from tests.model.simulation.weather import Weather
+from tests.fleet_model.sharded import GOALS, Sharded, sharded
+from tests.fleet_model.splitting import clone, hide, homes, take_step
 
 STAYING, MOVING = (tuple(f"{name}{number}" for number in range(10)) for name in ("s", "m"))
 NEW, OLD = {"x": 2}, {"x": 1}
@@ -33,25 +25,11 @@ class Split:
 
     def clone(self) -> None:
         """Restore a snapshot of b as c."""
-        self.fleet["c"].cloud.restore(self.fleet["b"].cloud.snapshot())
-        self.fleet.world.mend(self.fleet["c"].link)
-        self.fleet.world.pass_time(60)
+        clone(self.fleet, "b", "c")
 
     def take(self, number: int) -> str:
         """Take a step; why it is not done."""
-        fleet = self.fleet
-        b, c = (ShardObjects(name, sending(fleet[name])) for name in "bc")
-
-        async def root(call: Call) -> Reply:
-            if call.method == "PATCH":  # a merge patch, of the label alone
-                fleet.move(call.path.rpartition("/")[2], "c")
-                return Reply(200, {"metadata": {}})
-            return answered(fleet.world.server, call)
-
-        robots = Collection("registry.cloudrobotics.com", "v1alpha1", "robots", "default")
-        splitting = Splitting(root, robots, b, c, MOVING, self._ask)
-        _, failed = fleet.world.clock.run(splitting.run(number, yes=True))
-        return "" if failed is None else f"{failed.number}: {failed.message}"
+        return take_step(self.fleet, "b", "c", MOVING, number)
 
     def undo(self) -> None:
         """Set the labels back."""
@@ -61,7 +39,7 @@ class Split:
     def wait(self) -> None:
         """Let the controller, and what robots do, go on for a while."""
         for number in range(4):
-            for robot, shard in self._homes().items():
+            for robot, shard in homes(self.fleet).items():
                 if shard in self.fleet.shards and robot in (*STAYING, *MOVING):
                     self.fleet[shard].cloud.set_status("dock", {"seen": number}, namespace=f"robot-{robot}")
             self.fleet.world.pass_time(30)
@@ -80,35 +58,12 @@ class Split:
         """What the controller changed of replicas at both shards."""
         return [verb for name in "bc" for verb in self.fleet[name].verbs(since)]
 
-    def _homes(self) -> dict[str, str]:
-        found = self.fleet.world.server.storage.of(ROBOTS).values()
-        return {each["metadata"]["name"]: oracle.shard_of(each) for each in found}
-
-    async def _ask(self, shards: Sequence[str]) -> tuple[AskedDoor, ...]:
-        """The door, which follows the labels."""
-        homes = self._homes()
-        found = {shard: frozenset(name for name, own in homes.items() if own == shard) for shard in shards}
-        return (AskedDoor("door", streams=found, routed=found),)
-
-
-def sending(shard: Shard) -> Send:
-    """The requests of an administrator to a shard."""
-
-    async def send(call: Call) -> Reply:
-        reply = answered(shard.server, call)
-        shard.world.signal.ring()
-        return reply
-
-    return send
-
 
 @contextmanager
 def split_world() -> Iterator[Split]:
     """The controller knows both shards from the beginning; c is not there yet."""
     with sharded(start=False) as fleet:
-        fleet.world.lose_robots("rc")
-        fleet.world.weather[fleet["c"].link] = Weather(fleet.world.chance)
-        fleet.world.cut(fleet["c"].link)
+        hide(fleet, "c")
         for name in (*STAYING, *MOVING):
             fleet.enrol(name, "b")
         fleet.world.start()
