@@ -59,10 +59,10 @@ class SharedStage(FleetStage):
         """The API server of a robot."""
         return self.shard if i % 2 else self.api
 
-    async def until_shared(self) -> None:
+    async def until_shared(self, one: Controller) -> None:
         """Wait until the source is marked and the shard has its copy."""
         for api in (self.api, self.shard):
-            found = await _until(lambda api=api: api.find(self.goals.object(_SOURCE)), _is_shared)  # type: ignore[misc]
+            found = await _until(one, lambda api=api: api.find(self.goals.object(_SOURCE)), _is_shared)  # type: ignore[misc]
             self.uids[api] = found["metadata"]["uid"]
 
     async def status(self, i: int) -> None:
@@ -97,8 +97,8 @@ async def figures(*, robots: int) -> AsyncIterator[Figure]:
     watchers = most_robots(robots, 1)  # which also has the API servers open as many files as they may
     async with _stage(robots) as on:
         async with running(on) as one:
-            await on.until_shared()
-            for figure in [*await _returned(on, one), *await _edited(on)]:
+            await on.until_shared(one)
+            for figure in [*await _returned(on, one), *await _edited(on, one)]:
                 yield figure
         before = await on.ours()
         async with running(on) as one:
@@ -116,9 +116,9 @@ async def _returned(on: SharedStage, one: Controller) -> list[Figure]:
     ours, told, cpu, began = await on.ours(), await on.told(), cpu_seconds(one.pid), time.monotonic()
     await on.each("RobotObjectStatuses", on.status)
     written = time.monotonic()
-    await _until(lambda: on.api.get(PLACEMENT.object("all")), lambda found: _ready(found) == on.robots)
+    await _until(one, lambda: on.api.get(PLACEMENT.object("all")), lambda found: _ready(found) == on.robots)
     counted = time.monotonic()
-    await _until(lambda: on.api.list(_COMBINED, namespace="default"), lambda found: _combined(found) == on.robots)
+    await _until(one, lambda: on.api.list(_COMBINED, namespace="default"), lambda found: _combined(found) == on.robots)
     combined = time.monotonic()
     await one.until_settled()
     name, used = f"{on.robots} RobotObjectStatuses", cpu_seconds(one.pid) - cpu
@@ -133,13 +133,14 @@ async def _returned(on: SharedStage, one: Controller) -> list[Figure]:
     ]
 
 
-async def _edited(on: SharedStage) -> list[Figure]:
+async def _edited(on: SharedStage, one: Controller) -> list[Figure]:
     """The source is edited, several times."""
     taken, at_root, at_shard = [], [], []
     for number in range(_EDITS):
         before, word, began = await on.ours(), f"edit-{number}", time.monotonic()
         await on.edit(_SOURCE, word)
         await _until(
+            one,
             lambda: on.shard.get(on.goals.object(_SOURCE)),
             lambda found, word=word: found["spec"]["edit"] == word,  # type: ignore[misc]
             interval=0.02,
@@ -193,10 +194,19 @@ async def _all_seen(everybody: Watchers, watchers: int) -> list[float]:
 
 
 async def _until(
-    ask: Callable[[], Awaitable[Any]], is_good: Callable[[Any], bool], *, interval: float = _POLL_SECONDS
+    one: Controller,
+    ask: Callable[[], Awaitable[Any]],
+    is_good: Callable[[Any], bool],
+    *,
+    interval: float = _POLL_SECONDS,
 ) -> Any:
-    """Ask until the answer is good; RuntimeError where it is not for long."""
-    if not is_good(found := await until_async(ask, is_good, seconds=_PATIENCE, interval=interval)):
+    """Ask until the answer is good; RuntimeError where it is not for long, or the controller has ended."""
+
+    async def asked() -> Any:
+        assert one.pid
+        return await ask()
+
+    if not is_good(found := await until_async(asked, is_good, seconds=_PATIENCE, interval=interval)):
         raise RuntimeError(f"after {_PATIENCE:g} s: {str(found)[:500]}")
     return found
 
