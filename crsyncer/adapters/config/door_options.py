@@ -65,7 +65,7 @@ _DOORS = dict((
     ("shards", SHARDS),
     option(
         "listen", "--listen", "HOST:PORT",
-        "Where to serve /livez, /readyz, /metrics and /streams; off for nowhere.",
+        "Where `door run` serves /livez, /readyz, /metrics and /streams, and is asked; off for nowhere.",
         otherwise="127.0.0.1:9466", type=a_listen,
     ),
     ("log.format", OPTIONS["log.format"]),

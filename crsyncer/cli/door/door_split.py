@@ -46,8 +46,8 @@ def door_split(
     1  NEW is a clone: kube-system's uid, and these robots' objects (statuses may differ)
     2  the Robots get NEW's label
     3  none of their streams is at SHARD, in any door
-    4  their objects go at SHARD, those of each robot that was seen at NEW
-    5  the other robots' objects go at NEW
+    4  their objects are removed at SHARD, each robot's once it was seen at NEW
+    5  the other robots' objects are removed at NEW
 
     Says what it would do; does it with --yes. What is done is skipped, and a step whose predecessor does not hold is
     refused, so it can be stopped at any time and repeated. Until step 4 it is undone by setting the labels back.
