@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from crsyncer.adapters.config.load import at, chosen, read_config
-from crsyncer.adapters.config.options import OPTIONS, a_context, a_listen, a_namespace, a_path, is_not, matching, option
+from crsyncer.adapters.config.options import OPTIONS, a_listen, a_namespace, a_path, is_not, matching, option
 from crsyncer.adapters.kubeconfig import SERVICE_ACCOUNT, Kubeconfig, NoContext, read_account, read_kubeconfig
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.errors import ConfigError
@@ -52,11 +52,7 @@ FLEET_OPTIONS: Mapping[str, click.Option] = dict((
         "How to reach the cloud's API server.",
         otherwise="the pod's account", type=a_path,
     ),
-    option(
-        "cloud.context", "--cloud-context", "NAME",
-        "Context in the cloud's kubeconfig.",
-        otherwise="the current context", type=a_context,
-    ),
+    ("cloud.context", OPTIONS["cloud.context"]),
     ("insecureSkipTlsVerify", OPTIONS["insecureSkipTlsVerify"]),
     option(
         "controllerNamespace", "--controller-namespace", "NS",

@@ -16,7 +16,7 @@ _LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 360
 _COMMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 
-class Metrics:
+class Metrics(ConnectionMetrics):
     """Every `crsyncer_*` metric, in a registry of its own. Every label has few values.
 
     Implements ports.Observer, which says when each of its methods is called. `reasons` are the codes of the reasons
@@ -25,7 +25,7 @@ class Metrics:
 
     def __init__(self, reasons: Iterable[str] = ()) -> None:
         self._family = Family("crsyncer")
-        self._connections = ConnectionMetrics(self._family, label="side")
+        super().__init__(self._family, label="side")
         self.done: dict[Side, Tally[str]] = {side: Tally() for side in Side}
         """How many writes of each verb were done, for `status`."""
         make = self._family.make
@@ -50,25 +50,9 @@ class Metrics:
         self._codes = tuple(reasons)
         self._build = make(Gauge, "build_info", "1, with the version as a label.", "version")
         for side in Side:
-            self._connections.expect(side)
+            self.expect(side)
         for direction in ("spec", "status"):
             self._latency.labels(direction)
-
-    def exchange(self, side: Side, verb: str, code: int | None, bytes_up: int, bytes_down: int) -> None:
-        """As ConnectionMetrics has it."""
-        self._connections.exchange(side, verb, code, bytes_up, bytes_down)
-
-    def reconnect(self, connection: str, reason: str) -> None:
-        self._connections.reconnect(connection, reason)
-
-    def relist(self, connection: str, resource: str, reason: str) -> None:
-        self._connections.relist(connection, resource, reason)
-
-    def resume(self, connection: str, resource: str) -> None:
-        self._connections.resume(connection, resource)
-
-    def event(self, connection: str, resource: str, change: str) -> None:
-        self._connections.event(connection, resource, change)
 
     def write(self, side: Side, resource: str, verb: str, result: str) -> None:
         self._writes.labels(side, resource, verb, result).inc()
@@ -93,7 +77,7 @@ class Metrics:
                 self._last_ok.labels(side).set(datetime.fromisoformat(known["lastOk"]).timestamp())
             self._clock.labels(side).set(known["clockOffsetSeconds"] or 0)
             for kind in document["kinds"]:
-                self._connections.expect_resumes(side, kind["resource"])
+                self.expect_resumes(side, kind["resource"])
         self._depth.set(document["outbox"]["depth"])
         self._oldest.set(document["outbox"]["oldestSeconds"] or 0)
         self._dead.set(document["outbox"]["deadLetters"])

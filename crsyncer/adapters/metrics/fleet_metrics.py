@@ -18,15 +18,15 @@ _STATES = ("ready", "inFlight", "waiting", "stamped", "deferred", "failed", "blo
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 
-class FleetMetrics:
+class FleetMetrics(ConnectionMetrics):
     """Every `crsyncer_fleet_*` metric, in a registry of its own. No label names a robot or a placement.
 
-    Has those methods of ports.Observer that `runtime` calls; a connection's name is that of its shard.
+    A connection's name is that of its shard.
     """
 
     def __init__(self, *shards: str) -> None:
         self._family = Family("crsyncer_fleet")
-        self._connections = ConnectionMetrics(self._family, label="shard")
+        super().__init__(self._family, label="shard")
         make = self._family.make
         self._writes = make(Counter, "writes", "Writes to objects.", "resource verb result")
         self._leader = make(Gauge, "leader", "1 while this controller leads.")
@@ -41,23 +41,7 @@ class FleetMetrics:
         self._build = make(Gauge, "build_info", "1, with the version as a label.", "version")
         self._build.labels(__version__).set(1)
         for shard in shards:
-            self._connections.expect(shard)
-
-    def exchange(self, shard: str, verb: str, code: int | None, bytes_up: int, bytes_down: int) -> None:
-        """As ConnectionMetrics has it."""
-        self._connections.exchange(shard, verb, code, bytes_up, bytes_down)
-
-    def reconnect(self, connection: str, reason: str) -> None:
-        self._connections.reconnect(connection, reason)
-
-    def relist(self, connection: str, resource: str, reason: str) -> None:
-        self._connections.relist(connection, resource, reason)
-
-    def resume(self, connection: str, resource: str) -> None:
-        self._connections.resume(connection, resource)
-
-    def event(self, connection: str, resource: str, event_type: str) -> None:
-        self._connections.event(connection, resource, event_type)
+            self.expect(shard)
 
     def write(self, resource: str, verb: str, result: str) -> None:
         """A write was answered; `result`: done, or the name of the error."""
