@@ -1,8 +1,9 @@
-"""`crsyncer fleet release` on a real API server: it shows what a hold keeps, and marks where it is held."""
+"""`crsyncer fleet release` on a real API server: it shows what a hold keeps, marks where it is held, and is obeyed."""
 
 from typing import Any
 
 from crsyncer.core.content.object_content import digest
+from crsyncer.core.model import Json
 from crsyncer.fleet.domain.values import RELEASE
 from tests.system.fleet_bed import FleetBed
 from tests.system.fleet_objects import made
@@ -52,3 +53,29 @@ async def test_F5_2_a_release_shows_what_goes_and_is_set_where_it_is_held(
         await fleet.command("release", "--all", "--yes")
     ).stdout == f"released {hold['id']}: 1 replica will be removed\n"
     assert await released(decision) == hold["id"]
+
+
+async def test_F5_2_a_hold_of_the_controller_is_told_and_released_by_the_commands(fleet: FleetBed) -> None:
+    await fleet.robots("r1", "r2")
+    await fleet.api.create(fleet.goal(x=1))
+    await fleet.place()
+    fleet.start()
+    await fleet.until_specs(r1={"x": 1}, r2={"x": 1})
+    for name in ("r1", "r2"):
+        await fleet.api.delete(fleet.robot(name))
+
+    def holds(status: Json) -> list[Json]:
+        return status.get("holds") or []
+
+    # The last Robot of all may be held for a reason of its own.
+    status = await fleet.until_status(lambda status: sum(each["objects"] for each in holds(status)) == 2)
+    ids = [each["id"] for each in holds(status)]
+    assert f"crsyncer fleet release {ids[0]}" in (await fleet.command("status", code=12)).stdout
+    shown = (await fleet.asked("release", *ids))["holds"]
+    names = [name for each in shown for name in each["names"]]
+    assert sorted(names) == [f"goals.{fleet.group}/robot-r{number}/dock" for number in (1, 2)]
+    content = await fleet.asked("plan", code=1)
+    assert {each["when"] for each in content["writes"]} == {"held"}
+    await fleet.command("release", "--all", "--yes")
+    await fleet.until_specs()
+    await fleet.until_status(lambda status: not holds(status))

@@ -1,6 +1,4 @@
-"""What a real API server takes of what the controller makes of returned statuses (F6.2, F7)."""
-
-import pytest
+"""What a real API server takes of what the controller makes of returned statuses (F7)."""
 
 from crsyncer.sandbox.resource import Resource
 from tests.api import Object
@@ -69,28 +67,3 @@ async def test_F7_3_F7_4_a_combined_status_of_all_types_of_cells_is_stored_and_g
     await fleet.api.delete(placement)
     await fleet.api.until_gone(placement)
     await fleet.api.until_gone(found)
-
-
-@pytest.mark.nightly("the same steps are in test_f7_returned, on virtual time")
-async def test_F6_2_the_status_of_the_only_robot_is_on_the_source_until_there_are_two(fleet: FleetBed):
-    await fleet.robots("r1")
-    source = await fleet.api.create(fleet.goal(speed=1))
-    await fleet.place(statusReturn="Singleton")
-    fleet.start()
-    await returns(fleet, "r1")
-
-    async def is_there() -> bool:
-        return (await fleet.api.get(source)).get("status") == STATUS
-
-    await eventually(is_there, what="the status on the source")
-    status = await fleet.until_status(lambda status: bool(status.get("singletons")))
-    assert status["singletons"] == [{"source": f"goals.{fleet.group}/dock", "robot": "r1"}]
-    await fleet.stop()
-    await fleet.robots("r2")
-    fleet.start("second")
-
-    async def is_gone() -> bool:
-        return "status" not in await fleet.api.get(source)
-
-    await eventually(is_gone, what="a source without the status")
-    await fleet.until_status(lambda status: not status.get("singletons"))

@@ -1,13 +1,9 @@
-"""What an operator sees: `crsyncer status` in every situation, settings that cannot be used, and live reload."""
+"""What an operator sees: `crsyncer status` through an outage, the end of the agent and its next start."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-from crsyncer.sandbox.agent_process import AgentProcess
-from tests.system.bed import LABEL, Bed
-from tests.system.commands import edit
-from tests.system.conftest import MakeBed
+from tests.system.bed import Bed
 from tests.system.crowd import copied
 from tests.system.state_dir import quiet
 
@@ -65,38 +61,3 @@ async def test_status_is_healthy_then_offline_then_of_a_killed_agent_and_healthy
     await bed.cloud.shows("g00", status={"phase": "DONE"})
     await bed.agent.until(lambda status: status["health"] == "healthy")
     assert (await bed.agent.crsyncer("status"))[0] == 0
-
-
-async def test_a_good_edit_of_the_configuration_applies_and_a_bad_one_is_reported(make_bed: MakeBed, tmp_path: Path):
-    config = tmp_path / "config.yaml"
-    config.write_text("robotName: robot-1\n")
-    bed = await make_bed(filtered="true", robot_name="", flags=("--config", str(config)))
-    for number in (1, 2):
-        await bed.cloud.create(f"of-{number}", spec={"x": 1}, labels={LABEL: f"robot-{number}"})
-    await bed.robot.shows("of-1")
-    pid = bed.agent.pid
-
-    edit(config, "robotName: robot 3\n")
-
-    def is_rejected(status: dict[str, Any]) -> bool:
-        said = [(reason["code"], "robotName" in reason["message"]) for reason in status["reasons"]]
-        goes_on = (status["robot"], [kind["state"] for kind in status["kinds"]]) == ("robot-1", ["syncing"])
-        return goes_on and (status["health"], said) == ("attention", [("ConfigRejected", True)])
-
-    await bed.agent.until(is_rejected)
-    await bed.cloud.patch("of-1", {"spec": {"x": 2}})
-    await bed.robot.shows("of-1", spec={"x": 2})
-
-    edit(config, "robotName: robot-2\n")
-    await bed.agent.until(lambda status: status["robot"] == "robot-2" and status["health"] == "healthy")
-    await bed.robot.shows("of-2")
-    assert bed.agent.pid == pid
-    assert await bed.robot.names() == {"of-1", "of-2"}
-
-
-async def test_status_of_a_directory_that_no_agent_has_used_says_so(tmp_path: Path):
-    nobody = AgentProcess(tmp_path, cloud_kubeconfig=tmp_path / "none", robot_kubeconfig=tmp_path / "none")
-    code, screen, _ = await nobody.crsyncer("status")
-    assert code == 13
-    assert str(nobody.state_dir) in "".join(screen.split()), "where it is wrapped, too"
-    assert not nobody.state_dir.exists()

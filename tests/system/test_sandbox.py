@@ -157,12 +157,6 @@ async def test_a_stopped_plane_comes_back_with_its_data(robot, robot_api):
     await robot_api.delete(made)
 
 
-async def test_a_plane_restarted_in_a_thread_outlives_that_thread(robot, robot_api):
-    await asyncio.to_thread(robot.restart, "apiserver", graceful=False)
-    await asyncio.to_thread(lambda: None)
-    assert (await robot_api.request("GET", "/readyz"))[0] == 200
-
-
 def test_a_start_that_fails_shows_the_log(cloud, tmp_path, monkeypatch):
     monkeypatch.setattr("crsyncer.sandbox.plane.free_ports", lambda _count: [cloud.port, cloud.port])
     plane = Plane("twin", tmp_path, apiserver=Path("/bin/true"), datastore=cloud.datastore)
