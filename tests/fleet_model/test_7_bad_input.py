@@ -1,5 +1,7 @@
 """Bad input on virtual time: one line says what and where, nothing is removed, and all others go on (section 7)."""
 
+import pytest
+
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
@@ -104,4 +106,32 @@ def test_7_a_template_of_a_kind_that_is_not_annotated_is_told_and_its_placements
             f"the CRD plans.{GROUP} says spec-source nothing, filter-by-robot-name true; needed: cloud, true"
         )
         assert (world.specs(), world.replicas("plans")) == ({"robot-r1/dock": {"x": 2}}, {})
+        assert [world.status()["counts"][each] for each in ("selected", "replicas", "stamped")] == [1, 1, 1]
         assert Asked(world).exit_code() == 12
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_F2_3_a_rollout_does_not_fail_for_a_template_whose_kind_may_not_be_placed(restart: bool) -> None:
+    with fleet(robots=3, kinds={"goals": {}, "plans": {}}) as world:
+        template = {"name": "hall", "group": GROUP, "resource": "plans", "object": {"spec": {"x": 1}}}
+        rollout = {"maxConcurrency": 1, "minReadySeconds": 0, "progressDeadlineSeconds": 60}
+        world.edit("p", templates=[template], readyWhen="true", rollout=rollout)
+        world.agree()
+        before = world.replicas("plans")
+        assert len(before) == 3
+        world.cloud.annotate_kind({"cr-syncer.cloudrobotics.com/spec-source": "robot"}, kind="plans")
+        world.establish("plans")
+        if restart:
+            world.kill()
+            world.start()
+        world.cloud.set("dock", spec={"x": 2})
+        world.pass_time(600)
+        assert world.condition("Resolved") == ("False", "NotPlaceable")
+        assert [each["x"] for each in world.specs().values()] == [2, 2, 2]
+        assert (world.replicas("plans"), world.holds()) == (before, {})
+        assert [world.status()["counts"][each] for each in ("selected", "replicas", "ready")] == [3, 3, 3]
+        world.cloud.annotate_kind({"cr-syncer.cloudrobotics.com/spec-source": "cloud"}, kind="plans")
+        world.establish("plans")
+        world.agree()
+        assert world.replicas("plans") == before
+        assert world.status()["counts"]["replicas"] == 6

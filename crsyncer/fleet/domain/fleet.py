@@ -261,7 +261,7 @@ class Fleet:
         if self.index.kinds.get(kind.name) == kind:
             return Change()
         change = self._of_kind(kind.name)
-        self.index.kinds[kind.name] = kind
+        self.index.put_kind(kind)
         return change.add(self._of_kind(kind.name))
 
     def kind_gone(self, name: str) -> Change:

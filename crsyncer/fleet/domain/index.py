@@ -203,6 +203,13 @@ class Index:
             return Target.SHARED
         return placement.target if is_namespaced else Target.SAME
 
+    def put_kind(self, kind: PlacedKind) -> None:
+        """Take up a kind as its API server has it: templates of one that may not be placed are no sources (F2.3)."""
+        self.kinds[kind.name] = kind
+        for text, placement in list(self.placements.items()):
+            if any(each.kind.full_name == kind.name for each in placement.templates):
+                self.put_placement(text, placement)
+
     def put_robot(self, name: str, robot: Robot | None) -> tuple[set[str], set[str]]:
         """Take up a robot, or that it is gone (None). The placements that selected it, and those that do now."""
         if robot is None:
@@ -266,8 +273,17 @@ class Index:
             if (entry := entry_for(placement, key, source.labels, home=self._home)) is not None
         }
         if not placement.terminating:
-            found |= {template_source(placement, each).key: each.strategy for each in placement.templates}
+            found |= {
+                template_source(placement, each).key: each.strategy
+                for each in placement.templates
+                if not self._is_refused(each.kind.full_name, placement)
+            }
         return found
+
+    def _is_refused(self, resource: str, placement: Placement) -> bool:
+        kind = self.kinds.get(resource)
+        problem = None if kind is None else kind.problem_for(shared=placement.shared)
+        return problem is not None and problem[0] is Verdict.NOT_PLACEABLE
 
     def _select(self, key: SourceKey, placements: set[str]) -> None:
         """Remember which placements select a source."""
