@@ -149,6 +149,7 @@ SPLIT = ("root", "b", *ROOT, "--shard", "b=b")
 BAD_SPLITS = {
     "no names": (SPLIT, "Missing option '--names'"),
     "names that are missing": ((*SPLIT, "--names", "x"), "cannot be read"),
+    "the flag of missing names": ((*SPLIT, "--names", "x"), "crsyncer: --names: /"),
     "names that are none": ((*SPLIT, "--names", "list.yaml"), "is no robot's name"),
     "no name at all": ((*SPLIT, "--names", "empty"), "is empty"),
     "no new shard": (("root", *ROOT), "Missing argument 'NEW'"),

@@ -112,7 +112,11 @@ async def _split(
 
 def _names(path: Path) -> tuple[str, ...]:
     """The robots in a file. Raises ConfigError."""
-    found = dict.fromkeys(line.strip() for line in read(path).splitlines() if line.strip())
+    try:
+        lines = read(path).splitlines()
+    except ConfigError as error:
+        raise ConfigError(f"--names: {error}", hint=error.hint) from None
+    found = dict.fromkeys(line.strip() for line in lines if line.strip())
     bad = next((name for name in found if not is_robot_name(name)), None)
     if bad is not None:
         raise ConfigError(f"--names: {path}: {bad[:80]!r} is no robot's name; allowed: a name per line")
