@@ -10,7 +10,7 @@ from crsyncer.core.model import Json, Pending, Side
 from crsyncer.core.reports.text import unix
 from tests.model.histories.policy_followed import Followed
 from tests.model.histories.policy_history import Setup
-from tests.model.histories.policy_references import GOALS, objects_of
+from tests.model.histories.policy_references import GOALS, elsewhere, objects_of
 from tests.model.scenes.blocking import MINE
 from tests.model.simulation.check import Violation, is_marked, signed
 from tests.model.simulation.judge import stamp
@@ -141,8 +141,11 @@ class DeletionJudge:
             raise Violation(f"{write}: dependents are deleted by {asked} (C6.5)")
         if uid in self._checker.twins or self._checker.forgot or self._has_ended():
             return
-        names = {each["metadata"]["name"]: each["metadata"]["uid"] for each in objects_of(self._up, GOALS).values()}
-        if names.get(self._checker.name_of[uid], uid) != uid:
+        known = [*objects_of(self._up, GOALS).values()]
+        if self._checker.projections.was_edited():  # which the agent may not have heard yet
+            known += elsewhere(self._up).values()
+        names = {(each["metadata"]["name"], each["metadata"]["uid"]) for each in known}
+        if any(name == self._checker.name_of[uid] and of != uid for name, of in names):
             return  # there is another of its name, which may need what this one needed
         original = self._original(uid)
         waits = (  # that of one that lives goes from a kind that the projection names no more: its successor needs them
