@@ -155,7 +155,7 @@ def test_F8_5_a_rollout_without_reports_is_ungated():
         (Gate.PAUSED, "the rollout is paused; 2 robots are waiting"),
         (Gate.NO_REPORTS, "the RobotSyncStates are not listed, or many vanished; 2 robots are waiting"),
         (Gate.TOO_MANY_FAILURES, "more robots than maxFailures have failed; 2 robots are waiting"),
-        (Gate.WAITING_FOR_GROUP, "no robot of an earlier group is Ready; 2 robots are waiting"),
+        (Gate.WAITING_FOR_GROUP, "an earlier group has a robot InFlight, or none that is Ready; 2 robots are waiting"),
     ],
 )
 def test_F8_it_is_said_why_no_robot_is_begun(gate, message):

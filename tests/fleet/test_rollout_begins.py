@@ -91,7 +91,7 @@ def test_F8_1_a_group_comes_after_the_earlier_ones_are_done_and_one_is_ready(fac
     assert desk.states["r2"] == ("InFlight" if may else "Waiting")
 
 
-def test_F8_1_it_is_said_that_a_group_without_a_ready_robot_stands_in_the_way():
+def test_F8_1_it_is_said_that_a_group_stands_in_the_way_without_a_ready_robot_or_while_it_is_under_way():
     desk = Desk(rollout(groups=[CANARY, {"matchLabels": {"site": "a"}}], minReadySeconds=0))
     desk.tell("r1", **NEW, labels={"canary": "yes"}, report=OFFLINE)
     desk.tell("r2", **NEW)
@@ -100,13 +100,22 @@ def test_F8_1_it_is_said_that_a_group_without_a_ready_robot_stands_in_the_way():
     assert (desk.progress.gate(), desk.progress.group) == (Gate.WAITING_FOR_GROUP, 1)
     desk.tell("r1", report=ONLINE)
     assert desk.step() == ["r1"]
-    assert desk.progress.gate() is None
+    assert (desk.progress.gate(), desk.progress.group) == (Gate.WAITING_FOR_GROUP, 1)
     desk.tell("r1", **APPLIED)
     assert desk.step() == ["r2"]
     assert desk.progress.gate() is None
     desk.tell("r2", **APPLIED)
     desk.step()
     assert (desk.progress.gate(), desk.progress.group) == (None, 3)
+
+
+def test_F8_1_robots_whose_own_group_is_under_way_wait_for_their_turn_and_not_for_a_group():
+    desk = Desk(rollout(groups=[CANARY], minReadySeconds=0, maxConcurrency=1))
+    for robot in ("r1", "r2"):
+        desk.tell(robot, **NEW, labels={"canary": "yes"})
+    desk.tell("r3", **NEW)
+    assert len(desk.step()) == 1
+    assert desk.progress.gate() is None
 
 
 def test_F8_1_a_canary_that_was_ready_and_is_switched_off_stands_in_nobodys_way():

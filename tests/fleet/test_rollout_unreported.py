@@ -68,7 +68,7 @@ def test_F8_5_silent_robots_come_after_a_group_that_reports_and_has_no_ready_rob
     desk.tell("r1", **NEW, report=report)
     desk.tell("r2", **NEW, report=UNREPORTED)
     assert "r2" not in desk.step()
-    assert desk.progress.gate() is (Gate.WAITING_FOR_GROUP if report is OFFLINE else None)
+    assert desk.progress.gate() is Gate.WAITING_FOR_GROUP
 
 
 NAMES = [f"r{number:02}" for number in range(20)]

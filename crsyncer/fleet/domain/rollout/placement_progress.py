@@ -286,7 +286,7 @@ class PlacementProgress:
             return Gate.NO_REPORTS
         if self._has_failed(rollout):
             return Gate.TOO_MANY_FAILURES
-        return Gate.WAITING_FOR_GROUP if self._order.lacks_ready() else None
+        return Gate.WAITING_FOR_GROUP if self._order.waits_for_group() else None
 
     @property
     def group(self) -> int:

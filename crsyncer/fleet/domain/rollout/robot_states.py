@@ -131,7 +131,7 @@ _GATES = {
     Gate.PAUSED: "the rollout is paused",
     Gate.NO_REPORTS: "the RobotSyncStates are not listed, or many vanished",
     Gate.TOO_MANY_FAILURES: "more robots than maxFailures have failed",
-    Gate.WAITING_FOR_GROUP: "no robot of an earlier group is Ready",
+    Gate.WAITING_FOR_GROUP: "an earlier group has a robot InFlight, or none that is Ready",
 }
 
 

@@ -124,13 +124,10 @@ class RolloutOrder:
         is_open = any(counts[state] for state in _OPEN)
         return not is_open and (bool(counts[RobotState.READY]) or not self._reporting[group])
 
-    def lacks_ready(self) -> bool:
-        """Whether the robots that wait, of which there are some, do so only because an earlier group has no Ready one.
-
-        Nothing is under way in that group.
-        """
+    def waits_for_group(self) -> bool:
+        """Whether all robots that wait, of which there are some, come after a group that is not passed."""
         first = next(group for group in self._counts if not self._is_passed(group))
-        return not any(self._counts[first][state] for state in _OPEN)
+        return not self._counts[first][RobotState.WAITING]
 
     def group(self) -> int:
         """The group that the rollout is at: the first one that is not passed, else the last one with robots."""
