@@ -39,6 +39,27 @@ def test_F10_3_a_status_counts_while_it_is_about_the_object_that_the_robot_has()
     assert not fleet.statuses.has(view())
 
 
+class Place(Key):
+    """A name that counts how often it is looked up."""
+
+    looked_up = 0
+
+    def __hash__(self) -> int:
+        Place.looked_up += 1
+        return super().__hash__()
+
+
+def test_F10_3_taking_up_a_status_costs_the_same_however_many_robots_share_the_object():
+    fleet, costs = made(), []
+    for robots in (1, 100):
+        for number in range(robots):
+            show(fleet, returned(f"r{number}"))
+        Place.looked_up = 0
+        assert fleet.statuses.gone(Place("default", f"{goal_id()}-r0"), shard="b").returned == {view("r0")}
+        costs.append(Place.looked_up)
+    assert costs[0] == costs[1]
+
+
 def test_F10_3_at_the_root_it_is_about_the_source():
     fleet = made(source=goal(metadata=goal()["metadata"] | {"generation": 5}))
     about = returned()["spec"]["source"] | {"uid": "uid-dock"}

@@ -24,6 +24,15 @@ def test_F6_3_an_object_is_written_at_once_and_then_at_its_pace() -> None:
     assert times.left("a", 100.0, pace=0.0) == times.left("b", 100.0, pace=PACE) == 0.0
 
 
+def test_F6_3_an_object_that_was_looked_at_has_its_pace_and_one_that_failed_keeps_its_wait() -> None:
+    times: WriteTimes[str] = WriteTimes()
+    times.looked("a", 100.0)
+    assert [times.left("a", now, pace=PACE) for now in (100.0, 103.0, 106.0)] == [5.0, 2.0, 0.0]
+    fail(times, 110.0)
+    times.looked("a", 110.5)
+    assert times.left("a", 110.5, pace=PACE) == 0.5
+
+
 def test_S10_what_failed_waits_longer_each_time_whatever_its_pace_until_it_is_written() -> None:
     times: WriteTimes[str] = WriteTimes()
     for now, wait in ((100.0, 1.0), (101.0, 2.0), (103.0, 4.0), (107.0, 8.0)):

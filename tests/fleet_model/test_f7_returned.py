@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from crsyncer.core.model import Json
+from crsyncer.fleet.controllers import placements
+from crsyncer.fleet.domain.returned.combined_objects import CombinedObjects
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.world_parts import PLACEMENTS
@@ -135,6 +137,33 @@ def test_F6_3_a_combined_status_is_written_at_most_every_five_seconds():
         assert min(gaps) >= 4.9
         world.settle()
         assert rows(world) == [["r1", "phase-59"], ["r2", 'Key not found in map : "phase"']]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None]:
+    """An item for each call from now on."""
+    calls, function = list[None](), getattr(owner, name)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        calls.append(None)
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls
+
+
+def test_F6_3_what_every_robot_says_is_asked_at_most_every_five_seconds(monkeypatch):
+    with fleet(robots=2) as world:
+        collector(world)
+        world.edit(statusCollectors=["c"], readyWhen="returned.status.phase != ''")
+        world.settle()
+        plans, statuses = (
+            counted(monkeypatch, *each) for each in ((CombinedObjects, "plan"), (placements, "placement_status"))
+        )
+        for number in range(150):
+            returns(world, "r1", ("Ready", "")[number % 2])
+            world.pass_time(0.2)
+        assert 5 <= len(plans) <= 8
+        assert 5 <= len(statuses) <= 8
 
 
 def test_F7_4_missing_and_bad_collectors_are_told():

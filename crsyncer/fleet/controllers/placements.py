@@ -282,6 +282,9 @@ class Placements:
         return not left
 
     async def _write_status(self, placement: Placement, desk: Desk, unlisted: list[str]) -> None:
+        if not self._is_time(placement, desk, ""):
+            return
+        desk.times.looked("", self._state.now)  # its faults are those of every robot
         state, fleet, progress = self._state, self._state.fleet, desk.progress
         problem = self._returned.evaluations.problem(placement.text)
         trouble = resolution.unresolved(fleet, placement, home=state.settings.namespace, problem=problem)
@@ -307,7 +310,7 @@ class Placements:
             now=rfc3339(state.clock()) or "",
         )
         status = {**placement.status, **status}
-        if status != placement.status and self._is_time(placement, desk, ""):
+        if status != placement.status:
             path = fleet_calls.item(PLACEMENTS, Key(placement.namespace, placement.name))
             with desk.times.trying("", self._state.now, chance()):
                 await self._own.send(PLACEMENTS.resource, fleet_calls.put_status(path, placement.uid, status))

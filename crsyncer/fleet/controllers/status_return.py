@@ -257,14 +257,16 @@ class StatusReturn:
         return not left
 
     async def _combine(self, job: Job[Work], key: Key) -> None:
+        if not self._is_time(job, key):
+            return
+        self._times.looked(key, self._state.now)  # a plan asks what every robot says
         match plan := self._combined.plan(key):
             case Nothing() | Wait():
                 return
             case Put(body):
-                if self._is_time(job, key):
-                    with self._times.trying(key, self._state.now, chance()):
-                        await self._own.put(COMBINED, key, body)
-                    self._take(self._combined.shown(body))
+                with self._times.trying(key, self._state.now, chance()):
+                    await self._own.put(COMBINED, key, body)
+                self._take(self._combined.shown(body))
             case Drop():
                 await self._own.delete(COMBINED, key)
             case _:

@@ -34,9 +34,10 @@ class Tries:
 
 
 class WriteTimes(Generic[K]):
-    """The last tries of objects.
+    """The last looks at objects, and the tries to write them.
 
     An object that changes all the time is written at its pace; one that could not be written waits, however it changes.
+    One of which it costs much to say what it shall contain is looked at no more often than that.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,10 @@ class WriteTimes(Generic[K]):
         if key in self._failed:
             return max(0.0, self._failed[key].next - now)
         return max(0.0, self._tried[key] + pace - now) if key in self._tried else 0.0
+
+    def looked(self, key: K, now: float) -> None:
+        """Note that it is found out now whether an object is to be written."""
+        self._tried[key] = now
 
     @contextmanager
     def trying(self, key: K, now: float, chance: float) -> Iterator[None]:

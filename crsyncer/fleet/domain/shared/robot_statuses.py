@@ -43,6 +43,8 @@ class RobotStatuses:
         self._rows = rows
         self._kept: dict[ReplicaKey, dict[Key, _Kept]] = {}
         """By robot and source, then by namespace and name."""
+        self._places: dict[str, dict[Key, ReplicaKey]] = defaultdict(dict)
+        """By shard, then by namespace and name: what each RobotObjectStatus is of."""
         self._of: dict[str, set[ReplicaKey]] = defaultdict(set)
         """By robot, and by SOURCEID."""
         self.listed: set[str] = set()
@@ -58,6 +60,7 @@ class RobotStatuses:
             return change
         updated = str(spec.get("lastUpdate") or "")
         returned = replace(returned_of({"metadata": {}, "status": spec.get("returned")}), updated=updated or None)
+        self._places[shard][place] = key
         self._kept.setdefault(key, {})[place] = _Kept(str(source.get("uid")), updated, packed(returned))
         self._of[key.robot].add(key)
         self._of[key.source_id].add(key)
@@ -66,16 +69,14 @@ class RobotStatuses:
 
     def gone(self, place: Key, *, shard: str) -> Change:
         """A RobotObjectStatus was deleted."""
-        change = Change()
-        for key in list(self._of.get(place.name[:_SOURCE_ID], ())):
-            if key.shard == shard and place in self._kept[key]:
-                change.returned.add(key)
-                del self._kept[key][place]
-                if not self._kept[key]:
-                    del self._kept[key]
-                    self._of[key.robot].discard(key)
-                    self._of[key.source_id].discard(key)
-        return change
+        if (key := self._places[shard].pop(place, None)) is None:
+            return Change()
+        del self._kept[key][place]
+        if not self._kept[key]:
+            del self._kept[key]
+            self._of[key.robot].discard(key)
+            self._of[key.source_id].discard(key)
+        return Change(returned={key})
 
     def of(self, *names: str) -> set[ReplicaKey]:
         """What is returned by a robot, or of sources (their SOURCEIDs), whether it counts or not."""
