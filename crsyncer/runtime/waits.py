@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from typing import Any, TypeVar
 
 from crsyncer.core.watching.backoff import RETRY, Backoff, spread
@@ -21,6 +21,17 @@ def chance() -> float:
 async def give_way() -> None:
     """Let everything else have its turn of the event loop, after a part of a long work."""
     await asyncio.sleep(0)
+
+
+async def in_parts(work: Generator[None, None, T]) -> T:
+    """The result of a long work: everything else has its turn of the event loop after each part."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await give_way()
 
 
 class Waits:

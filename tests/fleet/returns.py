@@ -1,7 +1,7 @@
 """A fleet whose robots return statuses: events as an API server tells them, and what is due after them."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 from crsyncer.adapters.expressions import CelProgram, Expressions
 from crsyncer.core.content.object_content import key_of
@@ -31,6 +31,17 @@ from crsyncer.fleet.domain.values import (
 from tests.fleet.made import GOALS, KIND, goal, key, raw_placement, raw_robot
 
 SOURCE = SourceKey(GOALS, "site", "dock")
+Result = TypeVar("Result")
+
+
+def done(work: Generator[None, None, Result]) -> Result:
+    """The result of a work that is done in parts."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 class Counting(Expressions):
@@ -170,7 +181,7 @@ class Returns:
         verbs, places = [], sorted(self.unwritten)
         self.unwritten.clear()
         for place in places:
-            match plan := self.combined.plan(place):
+            match plan := done(self.combined.plan(place)):
                 case Put(body):
                     self.objects[place] = body
                     self.due.add(self.combined.shown(body))

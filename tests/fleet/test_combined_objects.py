@@ -6,10 +6,10 @@ import pytest
 
 from crsyncer.core.model import Key
 from crsyncer.fleet.domain.change import Input
-from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS
+from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, STATUS_COLLECTORS, Put
 from crsyncer.fleet.domain.values import Nothing, Wait
 from tests.fleet.made import GOALS
-from tests.fleet.returns import NAME, PHASE, Returns, column, combined
+from tests.fleet.returns import NAME, PHASE, Returns, column, combined, done
 
 
 def world(*robots: str, **spec: Any) -> Returns:
@@ -65,9 +65,44 @@ def test_F6_3_it_is_written_when_it_changes_and_only_then():
     found.replica("r1", {"phase": "Driving"})
     assert found.write() == ["Put"]
     assert found.rows() == [["r1", "Driving"], ["r2", "Driving"]]
-    assert found.combined.plan(combined()) == Nothing()
+    assert done(found.combined.plan(combined())) == Nothing()
     found.robot_gone("r2")
     assert found.rows() == [["r1", "Driving"]]
+
+
+def test_F6_3_what_it_shall_be_is_found_some_robots_at_a_time():
+    robots = [f"r{number:02}" for number in range(25)]
+    found = world(*robots)
+    for robot in robots:
+        found.replica(robot, {"phase": robot})
+    found.settle()
+    work = found.combined.plan(combined(), most=10)
+    assert [next(work) for _ in range(2)] == [None, None]
+    plan = done(work)
+    assert isinstance(plan, Put)
+    assert plan.body["results"][0]["total"] == 25
+    assert plan == done(found.combined.plan(combined()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found.collector(select=[NAME]),
+        lambda found: found.collector_gone("c"),
+        lambda found: found.placement_gone(),
+        lambda found: found.goal_gone(),
+    ],
+)
+def test_F7_3_what_changes_while_robots_are_asked_leaves_it_to_the_next_time(change):
+    found = world("r1", "r2")
+    for robot in ("r1", "r2"):
+        found.replica(robot, {"phase": "Ready"})
+    found.settle()
+    work = found.combined.plan(combined(), most=1)
+    next(work)
+    change(found)
+    assert isinstance(done(work), Nothing | Wait)
+    assert combined() in found.settle().combined
 
 
 def test_what_somebody_changed_or_deleted_is_put_right():
@@ -91,7 +126,7 @@ def test_what_nobody_wants_any_more_is_deleted():
     assert found.write() == ["Drop"]
     found.placement()
     assert found.write() == ["Drop"]
-    assert found.combined.plan(combined()) == Nothing()
+    assert done(found.combined.plan(combined())) == Nothing()
     found.placement(statusCollectors=["c"])
     assert found.write() == ["Put"]
     found.placement_gone()
@@ -114,7 +149,7 @@ def test_F1_1_a_leftover_is_deleted_once_the_kind_of_its_source_is_listed(source
     raw = {"metadata": metadata, "source": source, "placement": "all", "results": []}
     found.due.add(found.combined.shown(raw))
     assert Key("site", metadata["name"]) in found.settle().combined
-    plan = found.combined.plan(Key("site", metadata["name"]))
+    plan = done(found.combined.plan(Key("site", metadata["name"])))
     assert isinstance(plan, Wait) is (source != {"group": "lab.example.com", "resource": "goals", "name": "lost"})
 
 
@@ -136,7 +171,7 @@ def test_F1_1_nothing_is_written_before_all_is_listed():
     new.replica("r1", {"phase": "Ready"})
     for name in (STATUS_COLLECTORS, COMBINED_STATUSES, *Input, GOALS):
         assert new.write() == []
-        assert isinstance(new.combined.plan(combined()), Wait)
+        assert isinstance(done(new.combined.plan(combined())), Wait)
         if name == STATUS_COLLECTORS:
             new.collector(select=[NAME])
         new.listed(name)
@@ -161,11 +196,11 @@ def test_F1_1_nothing_is_written_before_all_replicas_are_evaluated():
         found.replica(robot, {"phase": "Ready"})
     found.write()
     found.collector(select=[PHASE])
-    assert found.combined.plan(combined()) == Wait("not all replicas are evaluated")
+    assert done(found.combined.plan(combined())) == Wait("not all replicas are evaluated")
     assert found.write() == ["Put"]
     found.placement(statusCollectors=["d", "c"])
     found.collector("d", select=[NAME])
-    assert isinstance(found.combined.plan(combined()), Wait)
+    assert isinstance(done(found.combined.plan(combined())), Wait)
     assert found.write() == ["Put"]
     assert found.rows(place=1) == [["Ready"], ["Ready"]]
 
@@ -217,4 +252,4 @@ def test_F2_3_a_template_has_a_combined_status_too():
     (made,) = found.objects.values()
     assert made["source"] == {"group": "lab.example.com", "resource": "goals", "name": "t"}
     assert made["results"][0]["rows"] == [[{"type": "Number", "value": "0"}]]
-    assert found.combined.plan(combined()) == Nothing()
+    assert done(found.combined.plan(combined())) == Nothing()

@@ -7,6 +7,7 @@ from crsyncer.fleet.domain.returned.combined_objects import COMBINED_STATUSES, S
 from crsyncer.fleet.domain.returned.evaluations import Evaluations
 from crsyncer.fleet.domain.values import PlacedKind, Verdict, Wait
 from tests.fleet.made import GOALS, goal, goal_id
+from tests.fleet.returns import done
 from tests.fleet.shared_made import STATUSES, copied, made, raw_shared, returned
 
 PLURAL, _, GROUP = STATUSES.partition(".")
@@ -58,9 +59,9 @@ def test_F7_3_nothing_is_combined_before_the_statuses_of_each_shard_are_listed()
     statuses.changed(fleet.object_shown(goal(), GOALS))
     statuses.changed(fleet.object_shown(copied(fleet), f"b/{GOALS}"))
     place = Key("site", f"{goal_id()}.uid-all")
-    assert isinstance(combined.plan(place), Wait)
+    assert isinstance(done(combined.plan(place)), Wait)
     fleet.statuses.listed.add("b")
     show(fleet, statuses, returned())
-    plan = combined.plan(place)
+    plan = done(combined.plan(place))
     assert isinstance(plan, Put)
     assert plan.body["results"][0]["rows"] == [[{"type": "String", "value": "Ready"}]]

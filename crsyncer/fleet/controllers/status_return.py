@@ -31,7 +31,7 @@ from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 from crsyncer.runtime.list_objects import objects
-from crsyncer.runtime.waits import chance, give_way
+from crsyncer.runtime.waits import chance, give_way, in_parts
 
 COMBINE, COPY, READ, TELL = "combine", "copy", "read", "tell"
 """The jobs: a CombinedStatus, the status of a singleton, the replicas of a source, the status of a StatusCollector."""
@@ -42,6 +42,8 @@ _SOON_SECONDS = 0.1
 """Changes are gathered for so long."""
 _SLICE = 20
 """So many replicas are evaluated before everything else has its turn: some 3 ms."""
+_ROBOTS = 500
+"""So many robots are asked for a CombinedStatus before everything else has its turn: some 5 ms."""
 _PAGE = 500
 
 
@@ -260,7 +262,7 @@ class StatusReturn:
         if not self._is_time(job, key):
             return
         self._times.looked(key, self._state.now)  # a plan asks what every robot says
-        match plan := self._combined.plan(key):
+        match plan := await in_parts(self._combined.plan(key, most=_ROBOTS)):
             case Nothing() | Wait():
                 return
             case Put(body):

@@ -1,11 +1,13 @@
 """The CombinedStatus objects: what they must contain, and how that is written (F7.3, section 2)."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from sys import maxsize
 
 from crsyncer.core.content.object_content import digest, json_size
 from crsyncer.core.model import Json, Key
 from crsyncer.fleet.domain.fleet import Fleet
-from crsyncer.fleet.domain.returned.combining import MOST_OBJECT_BYTES, shown_results
+from crsyncer.fleet.domain.returned.combining import MOST_OBJECT_BYTES, Result, shown_results
 from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.evaluations import Evaluations
 from crsyncer.fleet.domain.values import API_VERSION, Nothing, Placement, SourceKey, Wait
@@ -72,8 +74,8 @@ class CombinedObjects:
         self._unlisted.discard(name)
         return Due(combined=set() if self._unlisted else self._stored.keys() | self._evaluations.combined())
 
-    def plan(self, key: Key) -> CombinedPlan:
-        """What must be done about one CombinedStatus.
+    def plan(self, key: Key, *, most: int = maxsize) -> Generator[None, None, CombinedPlan]:
+        """What must be done about one CombinedStatus, found in parts, of so many robots each.
 
         wanted           stored    do
         not known yet    any       wait
@@ -83,9 +85,12 @@ class CombinedObjects:
         yes              differs   put
         yes              agrees    nothing
         """
-        stored, found = self._stored.get(key), self._wanted(key)
         if self._unlisted:
             return Wait(f"{min(self._unlisted)} are not listed")
+        results = None
+        if (asked := self._wanted(key)) is not None:
+            results = yield from self._evaluations.results(asked[0].text, asked[1], most=most)
+        stored, found = self._stored.get(key), self._wanted(key)  # between two parts anything may change
         resource = stored.resource if stored is not None else ""
         if found is None:
             if stored is None:
@@ -94,9 +99,9 @@ class CombinedObjects:
                 return Wait(f"{resource} is not listed")
             return Drop()
         placement, source = found
-        body = self._body(key, placement, source) if self._fleet.is_ready(source.resource) else None
-        if body is None:
+        if results is None or not self._fleet.is_ready(source.resource):
             return Wait("not all replicas are evaluated")
+        body = _body(key, placement, source, results)
         return Nothing() if stored is not None and stored.content == _content(body) else Put(body)
 
     def _wanted(self, key: Key) -> tuple[Placement, SourceKey] | None:
@@ -107,25 +112,18 @@ class CombinedObjects:
             return None
         return (placement, source) if source in self._fleet.index.sources_of(placement.text) else None
 
-    def _body(self, key: Key, placement: Placement, source: SourceKey) -> Json | None:
-        results = self._evaluations.results(placement.text, source)
-        if results is None:
-            return None
-        plural, _, group = source.resource.partition(".")
-        owner = {
-            "apiVersion": API_VERSION,
-            "kind": "RobotPlacement",
-            "name": placement.name,
-            "uid": placement.uid,
-        }
-        body = {
-            "apiVersion": API_VERSION,
-            "kind": "CombinedStatus",
-            "metadata": {"namespace": key.namespace, "name": key.name, "ownerReferences": [owner]},
-            "source": {"group": group, "resource": plural, "name": source.name},
-            "placement": placement.name,
-        }
-        return body | {"results": shown_results(results, MOST_OBJECT_BYTES - json_size(body))}
+
+def _body(key: Key, placement: Placement, source: SourceKey, results: list[Result]) -> Json:
+    plural, _, group = source.resource.partition(".")
+    owner = {"apiVersion": API_VERSION, "kind": "RobotPlacement", "name": placement.name, "uid": placement.uid}
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "CombinedStatus",
+        "metadata": {"namespace": key.namespace, "name": key.name, "ownerReferences": [owner]},
+        "source": {"group": group, "resource": plural, "name": source.name},
+        "placement": placement.name,
+    }
+    return body | {"results": shown_results(results, MOST_OBJECT_BYTES - json_size(body))}
 
 
 def _content(raw: Json) -> str:

@@ -8,7 +8,7 @@ uses both what a replica says and what changes without it, such as `inventory`: 
 other statuses are read again after an edit of expressions, which is rare, and names the replicas in `Due.read`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from typing import Any
 
@@ -112,19 +112,28 @@ class Evaluations:
         message = some([*absent, *wrong], 3, separator="; ")
         return False, "CollectorMissing" if missing else "BadExpression", message
 
-    def results(self, text: str, source: SourceKey) -> list[Result] | None:
-        """The results of all collectors that can be used, in their order; None: a replica is not evaluated or seen."""
+    def results(self, text: str, source: SourceKey, *, most: int) -> Generator[None, None, list[Result] | None]:
+        """The results of all collectors that can be used, in their order, found in parts, of so many robots each.
+
+        None: a replica is not evaluated or seen, or the collectors were edited between two parts.
+        """
         found, index = self._outcomes[text], self._fleet.index
+        collectors, robots = found.collectors, list(index.robots_of(text))
         outcomes: list[tuple[str, tuple[RowResult, ...]]] = []
-        for key in index.returned(text, index.robots_of(text), source=source):
-            outcome = found.known.get(key)
-            if outcome is not None and len(outcome.rows) == len(found.names):
-                outcomes.append((key.robot, outcome.rows))
-            elif self._is_there(key) or self._is_unseen(key):
+        for begin in range(0, len(robots), most):
+            if begin:
+                yield
+            if self._outcomes.get(text) is not found or found.collectors is not collectors:
                 return None
+            for key in index.returned(text, robots[begin : begin + most], source=source):
+                outcome = found.known.get(key)
+                if outcome is not None and len(outcome.rows) == len(found.names):
+                    outcomes.append((key.robot, outcome.rows))
+                elif self._is_there(key) or self._is_unseen(key):
+                    return None
         return [
             combine(collector, [(robot, rows[place]) for robot, rows in outcomes])
-            for place, collector in enumerate(found.collectors)
+            for place, collector in enumerate(collectors)
             if collector is not None
         ]
 
