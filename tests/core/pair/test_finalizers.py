@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.model import Key
+from crsyncer.core.pair import finalizer_calls
 from crsyncer.core.pair.finalizer_calls import (
     KeptObject,
     add_finalizer,
@@ -133,3 +134,11 @@ def test_C6_2_out_of_sight_a_finalizer_is_removed_from_its_place_or_not_at_all()
     for wrong in (raw(OURS, "x"), raw("x"), raw("x", OURS, uid="u2")):
         with pytest.raises(Conflict):
             patched(wrong, call.body)
+
+
+def test_C6_2_whether_an_object_has_a_uid_is_asked_by_a_patch_that_changes_nothing():
+    before = raw("x", OURS)
+    call = finalizer_calls.test_uid(GOALS, Key("n", "a"), "u1")
+    assert (call.verb, patched(before, call.body)) == ("patch", before)
+    with pytest.raises(Conflict):
+        patched(raw("x", OURS, uid="u2"), call.body)
