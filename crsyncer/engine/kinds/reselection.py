@@ -14,7 +14,7 @@ from crsyncer.core.pair.decide import may_delete
 from crsyncer.core.pair.project import view_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlaces, place_in_store, place_to_store
-from crsyncer.engine.pairs.hold_driver import another_name, crd_name, kind_wide_name
+from crsyncer.engine.pairs.hold_driver import another_name, kind_wide_name
 from crsyncer.engine.pairs.unseen_finalizers import hand_over
 
 
@@ -74,7 +74,6 @@ def _forget_missing_kind(policy: KindPolicy, context: EngineContext) -> None:
     """Forget whether the kind is missing upstream: that was found out about another kind."""
     store, name = context.store, kind_wide_name(policy.resource)
     if policy.upstream is Side.CLOUD:
-        store.put_meta(crd_name(policy), ["", ""])
         store.put_meta(another_name(policy), True)
     kind_wide = store.get_meta(name) or {}
     if kind_wide.pop(HoldReason.KIND_MISSING.value, None) is not None:

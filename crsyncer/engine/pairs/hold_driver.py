@@ -36,8 +36,9 @@ def kind_wide_name(resource: str) -> str:
 
 
 def crd_name(policy: KindPolicy) -> str:
-    """Under which name the store keeps the uid of upstream's CRD of a kind."""
-    return f"crd:{policy.upstream}:{policy.resource}"
+    """Under which name the store keeps the uid of upstream's CRD of a kind, for each that the projection names."""
+    place = policy.endpoint(policy.upstream).resource
+    return f"crd:{policy.upstream}:{policy.resource}" + (f"@{place}" if place != policy.resource else "")
 
 
 def another_name(policy: KindPolicy) -> str:

@@ -36,6 +36,20 @@ def test_C7_C6_3_finalizers_go_also_where_one_edit_follows_another() -> None:
         assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
 
 
+def test_C7_S5_5a_the_crd_that_a_projection_named_before_is_known_when_it_names_it_again() -> None:
+    with tasks("cloud", "a", "b") as world:
+        world.inject("cloud", Reply(503, {}), verb="list", part="/jobs", times=math.inf, seconds=10)
+        edit_policy(world, projection=JOBS, seconds=5)
+        with world.down(kill=True):
+            world.cloud.delete_kind(TASKS)
+            assert world.cloud.sweep("tasks", group=FLEET)
+            world.cloud.apply(crd(FLEET, plural="tasks", source=None))
+            apply_policy(world.robot, projection=PROJECTION)
+        world.pass_time(600)
+        assert set(world.robot.objects()) == {"a", "b"}
+        assert [each["reason"] for each in world.status()["holds"]] == ["KindMissing"]
+
+
 def test_C7_C6_2_a_finalizer_is_looked_for_with_two_requests_where_its_object_never_was() -> None:
     filtered: dict[str, Any] = {"filter": {"byRobotName": True}, **BLOCKING}
     with tasks("cloud", **filtered) as world:

@@ -5,6 +5,7 @@ from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.engine.kinds import reselection
 from crsyncer.engine.kinds.left_behind import LeftBehind
 from crsyncer.engine.kinds.reselection import reselect
+from crsyncer.engine.pairs import hold_driver
 from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutants.mutant import Mutant
 
@@ -47,4 +48,7 @@ MUTANTS = (
     Mutant("a copy counts as gone although its own finalizer keeps it", Writer._delete,
            "self.unwatched_deleted(key, not stays)", "self.unwatched_deleted(key, True)",
            noticed_by="C1_7_a_copy_that_its_own_finalizer_keeps_goes_later_and_is_not_asked_for_without_end"),
+    Mutant("the CRDs of all kinds that a projection has named are one", hold_driver.crd_name,
+           'f"@{place}" if place != policy.resource else ""', '""',
+           noticed_by="C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go"),
 )
