@@ -38,7 +38,7 @@ MUTANTS = (
            noticed_by="C1_7_nothing_is_deleted_before_the_copies_have_been_counted"),
     Mutant("another projection makes the kind a missing one", reselect,
            "if not all(map(wanted.is_in_the_same_places", "if False and not all(map(wanted.is_in_the_same_places",
-           noticed_by="C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go"),
+           noticed_by="C1_7_C7_a_projection_to_what_the_cloud_does_not_serve_deletes_nothing"),
     Mutant("copies stay where the cloud had the kind before", reselection._leave_behind,
            "if former is not None and former.resource != place.resource", "if False",
            noticed_by="C1_7_C7_copies_in_the_cloud_go_from_where_they_were"),
