@@ -76,10 +76,13 @@ HISTORIES = {
         ),
     ),
     "another projection": (
-        replace(_PROJECTED, blocking=True),
+        replace(_PROJECTED, source="robot", blocking=True),
         (*_BEGIN, Step("project", (1,)), Step("wait", (20.0,))),
     ),
-    "nothing of that name": (_PROJECTED, (*_BEGIN, Step("project", (1,)), Step("wait", (20.0,)))),
+    "nothing of that name": (
+        _PROJECTED,
+        (*_BEGIN, Step("project", (4,)), Step("wait", (20.0,)), Step("project", (1,)), Step("wait", (20.0,))),
+    ),
     "generations": (
         replace(_SETUP, maps_generation=True),
         (*_BEGIN, Step("drift", ("a", 5)), Step("wait", (20.0,)), Step("report", ("a",)), Step("wait", (20.0,))),

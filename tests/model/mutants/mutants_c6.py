@@ -78,7 +78,7 @@ MUTANTS = (
            noticed_by="C6_2_a_dead_letter_is_tried_again_hourly_or_when_an_operator_asks"),
     Mutant("only the first place is tried out of sight", unseen_finalizers.remove_unseen,
            "range(_PLACES)", "range(1)",
-           noticed_by="C6_3_an_object_that_no_longer_matches_loses_copy_and_finalizer"),
+           noticed_by="C6_2_the_list_of_an_object_that_may_not_be_shown_is_searched"),
     Mutant("a finalizer that was not put there is looked for everywhere", Finalizers._add,
            "if not may_be_there and former is None:", "if False:",
            noticed_by="C6_2_a_finalizer_that_was_not_put_there_is_not_looked_for_out_of_sight"),

@@ -22,7 +22,7 @@ POLICY_PROMISES = (
            noticed_by="statuses not followed", says="nobody wants that"),
     Mutant("with another projection everything stored is kept", reselect,
            "if formers:", "if False:",
-           noticed_by="another projection", says="the copy of nothing"),
+           noticed_by="another projection", says="is left behind"),
     Mutant("a kind whose projection was edited counts as a missing one", reselect,
            "if not all(map(wanted.is_in_the_same_places", "if False and not all(map(wanted.is_in_the_same_places",
            noticed_by="nothing of that name", says="not in agreement"),
