@@ -9,6 +9,9 @@ _FORGETTING = {"restart", "compact", "crd"}
 """After these an API server does not know its past any more, and answers 410."""
 _FORGOTTEN = ("expired", "unproven")
 """Reasons of an agent that was told so."""
+_LEFT_OPEN = ("outbox", "unanswered")
+"""Reasons of an agent that ended before: statuses that waited, and creates without an answer, are compared with the
+copies as they are."""
 _ENDS = {"agent_kill", "agent_stop", "agent_forget"}
 _RECENT_SECONDS = 90.0
 """How long a deletion may take to lead to a list, and a fault to lead to a list that is asked for again."""
@@ -34,7 +37,7 @@ def _explained(relist: Relist, evidence: Evidence, *, since: float, again: bool)
         return _vanished(relist, evidence) or _happened(
             evidence, _ENDS, since=relist.at - _RECENT_SECONDS, until=relist.at
         )
-    if relist.reason == "outbox":  # what waited when the agent ended is compared with the copies as they are
+    if relist.reason in _LEFT_OPEN:
         return _happened(evidence, _ENDS, since=relist.at - _RECENT_SECONDS, until=relist.at)
     if relist.reason not in ("first", *_FORGOTTEN):
         return False

@@ -171,8 +171,9 @@ def test_a_list_that_looks_twice_before_a_deletion_needs_one():
     assert list(unexplained_relists(Evidence(relists=(verify,), seen=(cloud(49, gone=True),)))) == []
 
 
-def test_statuses_that_waited_when_the_agent_ended_explain_a_list():
-    waited = Relist(50, "robot", "goals", "outbox")
+@pytest.mark.parametrize("reason", ["outbox", "unanswered"])
+def test_what_was_left_open_when_the_agent_ended_explains_a_list(reason):
+    waited = Relist(50, "robot", "goals", reason)
     assert rules(unexplained_relists(Evidence(relists=(waited,)))) == ["unexplained relist"]
     assert list(unexplained_relists(Evidence(relists=(waited,), done=(done("agent_kill", 40, 41),)))) == []
 
