@@ -12,6 +12,7 @@ SyncError                 hint: what the operator can do
 ├── Never                 it did not happen, and asking again will not help           400, 413, 422
 │   └── StatusRejected    of a copy's status
 ├── NotAllowed            the credential                                              401, 403
+│   └── NotGranted        a right that is tried by one write for all that need it     again, event loop time
 ├── NotReturned           no object of the robot's own takes a status now             F10.3; retry_after, seconds
 ├── NotLeading            it did not happen: this process leads no more, and ends     the fleet's Lease
 ├── ConfigError           a flag, variable, key or kubeconfig: what, where, what is allowed
@@ -89,6 +90,17 @@ class NotAllowed(SyncError):
     def __init__(self, message: str, *, status: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
+
+
+class NotGranted(NotAllowed):
+    """The credential lacks a right (403), which one write tries for all that need it: this one may be it at `again`.
+
+    `again` is in event loop time.
+    """
+
+    def __init__(self, message: str, *, again: float) -> None:
+        super().__init__(message, status=403)
+        self.again = again
 
 
 class NotReturned(SyncError):

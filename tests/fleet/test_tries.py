@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from crsyncer.errors import Unsure
+from crsyncer.errors import NotGranted, Unsure
 from crsyncer.fleet.domain.rollout.tries import ForbiddenWrites, WriteTimes
 
 PACE = 5.0
@@ -44,6 +44,14 @@ def test_S10_what_failed_waits_longer_each_time_whatever_its_pace_until_it_is_wr
     assert times.left("a", 115.0, pace=PACE) == PACE
     fail(times, 120.0)
     assert times.left("a", 120.0, pace=PACE) == 1.0
+
+
+def test_S10_an_object_of_which_the_server_forbids_a_write_keeps_its_pace_and_waits_for_its_turn_alone() -> None:
+    times: WriteTimes[str] = WriteTimes()
+    fail(times, 100.0)
+    with pytest.raises(NotGranted), times.trying("a", 101.0, 0.0):
+        raise NotGranted("it is forbidden", again=102.0)
+    assert times.left("a", 102.0, pace=PACE) == 4.0
 
 
 def test_F6_3_an_object_that_is_gone_has_no_pace() -> None:
@@ -114,3 +122,35 @@ def test_S10_a_write_that_nobody_wants_any_more_is_tried_no_more() -> None:
     assert writes.due(1.0, 0.0) == ["b"]
     writes.forget("b")
     assert writes.due(1000.0, 0.0) == []
+
+
+def asked(writes: ForbiddenWrites[str], keys: str, *, until: float) -> list[tuple[float, str]]:
+    """Which writes are made, and forbidden, of those whose makers come at each `next_try` and ask."""
+    found: list[tuple[float, str]] = []
+    while (now := writes.next_try) <= until:
+        for key in keys:
+            if writes.refusal(key, now, 0.0) is None:
+                found.append((now, key))
+                writes.forbidden(key, now, 0.0)
+    return found
+
+
+def test_S10_of_many_who_ask_each_has_its_turn_and_the_others_hear_what_the_server_said_of_theirs() -> None:
+    writes = ForbiddenWrites[str]()
+    assert writes.refusal("a", 0.0, 0.0) is None
+    for name in "abc":
+        writes.forbidden(name, 0.0, 0.0, f"{name} is forbidden")
+    assert [writes.refusal(name, 0.9, 0.0) for name in "abc"] == [f"{name} is forbidden" for name in "abc"]
+    assert asked(writes, "cba", until=62.0) == [
+        (when, key) for when, key in zip((1, 3, 7, 15, 31, 61), "abcabc", strict=True)
+    ]
+
+
+def test_S10_who_does_not_ask_any_more_loses_its_turn_within_some_minutes() -> None:
+    writes = ForbiddenWrites[str]()
+    for name in "abcdefghz":
+        writes.forbidden(name, 0.0, 0.0)
+    assert [key for when, key in asked(writes, "z", until=400.0) if when > 200.0] == ["z"] * 7
+    writes.allowed("z", 400.0)
+    assert writes.next_try == math.inf
+    assert writes.refusal("a", 400.0, 0.0) is None

@@ -1,6 +1,7 @@
 """Deliberate defects of the controller: removal, statuses, rollouts and reports (F5 to F9)."""
 
 from crsyncer.fleet.controllers.inputs import Inputs
+from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.placement_steps import Steps
 from crsyncer.fleet.controllers.placements import Placements
 from crsyncer.fleet.controllers.replica_writer import ReplicaWriter
@@ -76,6 +77,9 @@ MUTANTS = (
     Mutant("statuses are written all the time", Placements._is_time,
            "not left", "True",
            noticed_by="F6_3_a_status_and_a_decision_are_written_on_change_and_at_most_every_5_s"),
+    Mutant("each own object that is forbidden is tried by itself", OwnObjects._try,
+           "(message := forbidden.refusal(target, now, chance())) is not None", "(message := '')",
+           noticed_by="S10_F6_3_own_objects_of_many_placements_that_are_forbidden_cost_a_request_a_minute"),
     Mutant("the finalizer is not waited for", Placements.may_write,
            "or not seen.finalized", "",
            noticed_by="F6_3_nothing_is_written_while_the_finalizer_cannot_be_stored"),

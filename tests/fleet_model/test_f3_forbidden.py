@@ -163,6 +163,58 @@ def test_S10_F6_3_a_placements_own_objects_that_are_forbidden_are_tried_again_wi
         assert world.decided() == {"r1": "Stamped", "r2": "Stamped"}
 
 
+@pytest.mark.parametrize(
+    ("verb", "part"),
+    [
+        ("patch", "/status"),
+        ("update", "/robotplacementdecisions/"),
+        ("create", "/robotplacementdecisions"),
+        ("patch", "/robotplacements/n"),
+    ],
+)
+def test_S10_F6_3_own_objects_of_many_placements_that_are_forbidden_cost_a_request_a_minute_for_all(
+    verb: str, part: str
+) -> None:
+    placements = 30
+    with fleet(robots=1) as world:
+        is_new = verb == "create" or part.endswith("/n")
+        names = [f"n{number}" for number in range(placements)]
+        if not is_new:
+            for name in names:
+                world.place(name)
+            world.agree()
+        failing = world.inject(FORBIDDEN, verb=verb, part=part, times=1e6)
+        if is_new:
+            for name in names:
+                world.place(name)
+        world.robots("r7")
+        world.pass_time(30)
+        assert placements <= failing.met <= placements + 7
+        world.pass_time(1770)
+        assert placements + 25 <= failing.met <= placements + 7 + 59
+        failing.times = 0
+        world.pass_time(130)
+        assert all(len(world.decided(name)) == 2 for name in names)
+        assert all(world.status(name)["counts"]["selected"] == 2 for name in names)
+
+
+def test_S10_F6_3_placements_that_are_gone_take_no_turn_of_those_whose_status_is_forbidden() -> None:
+    with fleet(robots=1) as world:
+        names = [f"n{number}" for number in range(20)]
+        for name in names:
+            world.place(name)
+        world.agree()
+        failing = world.inject(FORBIDDEN, verb="patch", part="/status", times=1e6)
+        world.robots("r7")
+        world.pass_time(120)
+        for name in names:
+            world.unplace(name)
+        world.pass_time(300)
+        failing.times = 0
+        world.pass_time(130)
+        assert world.status()["counts"]["selected"] == 2
+
+
 @pytest.mark.parametrize("refusal", [FORBIDDEN, INVALID])
 @pytest.mark.parametrize(
     ("verb", "part", "write"),

@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 from crsyncer.core.model import Key
-from crsyncer.errors import Conflict, Never, NotAllowed, Unsure
+from crsyncer.errors import Conflict, Never, NotAllowed, NotGranted, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.rollout.tries import Tries
 from crsyncer.fleet.domain.shared.source_marks import UNWRITTEN, decide_mark, left_marks
 from crsyncer.fleet.domain.transport.transports import apply
 from crsyncer.fleet.domain.values import Patch, Placement, Reason, SourceKey
-from crsyncer.runtime.waits import chance
 
 _UNSURE_SECONDS = 30.0
 """So long after a write its mark is waited for: the server has not answered, or the watch has not shown it."""
@@ -24,7 +22,6 @@ class _Refusal:
     placement: str
     """The uid of the one that writes the mark, or removes it."""
     fault: Fault
-    tries: Tries
 
 
 class SourceMarks:
@@ -71,7 +68,7 @@ class SourceMarks:
         return min(times, default=None)
 
     async def _send(self, key: SourceKey, plan: Patch, placement: Placement) -> None:
-        old = self._refused.pop(key, None)
+        self._refused.pop(key, None)
         kind = self._state.fleet.index.kinds[key.resource]
         call = apply(kind, plan, Key(key.namespace, key.name)).call
         try:
@@ -81,10 +78,8 @@ class SourceMarks:
         except (Never, NotAllowed, Unsure) as error:
             message = "the server refuses the mark" if kind.sensitive else str(error)
             fault = Fault("", key.text, Reason.REFUSED, f"{UNWRITTEN}: {message}")
-            tries = Tries() if old is None else old.tries
-            tries.failed(self._state.now, chance())
-            self._refused[key] = _Refusal(placement.uid, fault, tries)
-            if isinstance(error, Unsure):
+            self._refused[key] = _Refusal(placement.uid, fault)
+            if not isinstance(error, (Never, NotGranted)):
                 raise  # all else of the placement goes on in the next try, without this source
-            again = tries.next if isinstance(error, NotAllowed) else self._state.now + REFUSED_SECONDS
+            again = error.again if isinstance(error, NotGranted) else self._state.now + REFUSED_SECONDS
             self._sent[key] = self._sent[key][0], again

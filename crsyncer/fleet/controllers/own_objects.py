@@ -1,16 +1,27 @@
 """Writes the controller's own objects: Decisions and CombinedStatuses, statuses, finalizers. Raises what went wrong."""
 
+from collections import defaultdict
+from collections.abc import Hashable
+from http import HTTPStatus
+
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Conflict
-from crsyncer.fleet.controllers.state import FleetState
+from crsyncer.errors import Conflict, NotAllowed, NotGranted, Unsure
+from crsyncer.fleet.controllers.state import FleetState, Sent
 from crsyncer.fleet.domain import fleet_calls
+from crsyncer.fleet.domain.rollout.tries import ForbiddenWrites
 from crsyncer.fleet.domain.values import GROUP
+from crsyncer.runtime.waits import chance
+
+_STATUS = "/status"
 
 
 class OwnObjects:
-    """Knows uid and version of what it has written or was shown, so that each write is guarded."""
+    """Knows uid and version of what it has written or was shown, so that each write is guarded.
+
+    What the server forbids (403) is tried by one write of each right for all (S10).
+    """
 
     def __init__(self, state: FleetState) -> None:
         self._state = state
@@ -18,6 +29,8 @@ class OwnObjects:
         """uid and resourceVersion."""
         self._doubted: set[Key] = set()
         """Those whose version belongs to a past that the server may have lost."""
+        self._forbidden: dict[str, ForbiddenWrites[Hashable]] = defaultdict(ForbiddenWrites)
+        """By right."""
 
     def seen(self, key: Key, metadata: Json) -> bool:
         """An object was shown or written; False: what is known is newer."""
@@ -53,14 +66,27 @@ class OwnObjects:
             await self.send(collection.resource, fleet_calls.delete(fleet_calls.item(collection, key), uid, version))
 
     async def send(self, resource: str, call: Call) -> Json:
-        """Send a write; the body of the answer. Raises SyncError."""
-        sent = await self._state.send(resource, call)
+        """Send a write; the body of the answer. Raises SyncError; NotGranted also where nothing is sent for now."""
+        right = f"{call.verb} {resource.removesuffix(_STATUS)}{_STATUS * call.path.endswith(_STATUS)}"
+        target = call.path, call.body["metadata"]["name"] if call.method == "POST" else ""
+        sent = await self._try(right, target, resource, call)
         if resource.endswith(GROUP):
-            what = f"{call.verb} {resource}{'/status' * call.path.endswith('/status')}"
-            name = call.body["metadata"]["name"] if call.method == "POST" else ""
-            self._state.answered(what, (call.path, name), sent.error)
+            self._state.answered(right, target, sent.error)
         if isinstance(sent.error, Conflict) and call.method == "DELETE":
             return {}  # it has changed or is gone, which the watch shows
         if sent.error is not None:
             raise sent.error
         return sent.body
+
+    async def _try(self, right: str, target: Hashable, resource: str, call: Call) -> Sent:
+        """Send a write, unless the server forbids it and it is another one's turn."""
+        forbidden, now = self._forbidden[right], self._state.now
+        if (message := forbidden.refusal(target, now, chance())) is not None:
+            return Sent(NotGranted(message, again=forbidden.next_try), {})
+        sent = await self._state.send(resource, call)
+        if isinstance(sent.error, NotAllowed) and sent.error.status == HTTPStatus.FORBIDDEN:
+            forbidden.forbidden(target, now, chance(), str(sent.error))
+            return Sent(NotGranted(str(sent.error), again=forbidden.next_try), {})
+        if target in forbidden and not isinstance(sent.error, (NotAllowed, Unsure)):
+            forbidden.allowed(target, self._state.now)
+        return sent

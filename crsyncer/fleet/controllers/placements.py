@@ -6,7 +6,7 @@ from functools import partial
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.errors import NotLeading, SyncError
+from crsyncer.errors import NotGranted, NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.mark_writer import SourceMarks
 from crsyncer.fleet.controllers.own_objects import OwnObjects
@@ -185,6 +185,9 @@ class Placements:
         try:
             await (self._clean_up() if placement is None else self._write(placement))
         except NotLeading:
+            return
+        except NotGranted as error:
+            self._dispatcher.at(job, error.again)
             return
         except SyncError:
             self._dispatcher.back_off(job)

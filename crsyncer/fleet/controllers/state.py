@@ -14,6 +14,7 @@ from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError
 from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.rollout.tries import FORBIDDEN_SECONDS
 from crsyncer.fleet.domain.transport.keys import ROOT
 from crsyncer.fleet.domain.values import ReplicaKey, SourceKey
 from crsyncer.ports import Observer
@@ -24,8 +25,6 @@ Work = ReplicaKey | SourceKey | Key | str
 as NAMESPACE/NAME ("": those that are gone)."""
 REFUSED_SECONDS = 3600.0
 """What the server refuses is tried again after so long, and at each change (section 7)."""
-_FORBIDDEN_SECONDS = 150.0
-"""What was forbidden counts as refused for so long: what still has to be written is tried again within 60 s."""
 log = logging.getLogger(__name__)
 
 
@@ -112,7 +111,7 @@ class FleetState:
             if what not in self.refused:
                 log.warning("the API server refuses the controller's %s: %s", what, message or error)
             again = REFUSED_SECONDS if isinstance(error, Never) else 0.0
-            self.refuse(what, target, until=self.now + again + _FORBIDDEN_SECONDS)
+            self.refuse(what, target, until=self.now + again + FORBIDDEN_SECONDS)
         elif error is None:
             self.not_refused(what, target)
 

@@ -1,15 +1,13 @@
 """Brings statuses back: writes CombinedStatuses and singletons, and reads statuses that are not kept (F6.2, F7)."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import assert_never
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
+from crsyncer.errors import Never, NotAllowed, NotGranted, NotLeading, SyncError, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
 from crsyncer.fleet.domain import fleet_calls
@@ -26,7 +24,7 @@ from crsyncer.fleet.domain.returned.due import Due
 from crsyncer.fleet.domain.returned.evaluations import Evaluations
 from crsyncer.fleet.domain.returned.singletons import Read, Record, Singletons
 from crsyncer.fleet.domain.rollout.robot_states import Fault
-from crsyncer.fleet.domain.rollout.tries import ForbiddenWrites, WriteTimes
+from crsyncer.fleet.domain.rollout.tries import WriteTimes
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job
@@ -75,10 +73,6 @@ class StatusReturn:
         self._own = OwnObjects(state)
         self._times: WriteTimes[Key | str] = WriteTimes()
         """Of each CombinedStatus, and of the statuses of StatusCollectors and FieldStrips."""
-        self._forbidden: dict[tuple[str, str], ForbiddenWrites[Job[Work]]] = defaultdict(ForbiddenWrites)
-        """By kind and work: what the server has answered with 403."""
-        self._released: set[Job[Work]] = set()
-        """Those of them that are to be tried."""
         self._collectors: dict[str, Json] = {}
         """uid, generation and status of each StatusCollector, as of its metadata."""
         self._strips: dict[str, Json] = {}
@@ -214,9 +208,6 @@ class StatusReturn:
 
     async def write(self, job: Job[Work]) -> None:
         """Do one job."""
-        forbidden = self._forbidden[job.resource, job.work]
-        if job in forbidden and not self._may_try(job, forbidden):
-            return
         try:
             if isinstance(job.key, Key):
                 await self._combine(job, job.key)
@@ -231,26 +222,13 @@ class StatusReturn:
         except Never:
             self._dispatcher.later(job, REFUSED_SECONDS)
             return
-        except SyncError as error:
-            if isinstance(error, NotAllowed) and error.status == HTTPStatus.FORBIDDEN:
-                self._times.forget(job.key if isinstance(job.key, Key) else f"{job.resource}/{job.key}")
-                forbidden.forbidden(job, self._state.now, chance())
-                self._dispatcher.at(job, forbidden.next_try)
-            else:
-                self._dispatcher.back_off(job)
+        except NotGranted as error:
+            self._dispatcher.at(job, error.again)
+            return
+        except SyncError:
+            self._dispatcher.back_off(job)
             return
         self._dispatcher.succeeded(job)
-        if job in forbidden:
-            forbidden.allowed(job, self._state.now)
-
-    def _may_try(self, job: Job[Work], forbidden: ForbiddenWrites[Job[Work]]) -> bool:
-        """Whether a write that the server has forbidden may be tried: one of each kind is, for all (S10)."""
-        self._released.update(forbidden.due(self._state.now, chance()))
-        if job in self._released:
-            self._released.discard(job)
-            return True
-        self._dispatcher.at(job, forbidden.next_try)
-        return False
 
     def _is_time(self, job: Job[Work], what: Key | str) -> bool:
         """Whether an object may be written again; if not, the job comes back."""

@@ -11,10 +11,12 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from crsyncer.core.watching.backoff import RETRY
-from crsyncer.errors import SyncError
+from crsyncer.errors import NotGranted, SyncError
 
 K = TypeVar("K", bound=Hashable)
 
+FORBIDDEN_SECONDS = 150.0
+"""What was forbidden counts as forbidden for so long: what still has to be written asks again within 60 s."""
 _RELEASED = 2
 """So many are tried at once after each that is allowed: their number doubles, so all have their turn soon."""
 
@@ -60,6 +62,9 @@ class WriteTimes(Generic[K]):
         self._tried[key] = now
         try:
             yield
+        except NotGranted:  # it has its turn among all that need the right, and its pace
+            self._failed.pop(key, None)
+            raise
         except SyncError:
             self._failed.setdefault(key, Tries()).failed(now, chance)
             raise
@@ -76,28 +81,47 @@ class ForbiddenWrites(Generic[K]):
 
     The one that was tried least recently is next. They share their waits until one is allowed, so ten thousand writes
     without a right cost one request a minute, and a write that is forbidden by itself delays no other.
+
+    Whoever makes a write is called when it is `due`, or comes by itself at `next_try` and asks for its `refusal`.
     """
 
     def __init__(self) -> None:
         self._tries = Tries()
-        self._keys: dict[K, None] = {}
-        """In the order of their last tries."""
+        self._keys: dict[K, tuple[float, str]] = {}
+        """When each was tried or asked for last, and what the server said; in the order of their last tries."""
         self._released = 0
+        self._turns: set[K] = set()
+        """Those that may be made when they come."""
 
     @property
     def next_try(self) -> float:
         """When the next one is to be tried; infinity: there is none."""
         return self._tries.next
 
-    def forbidden(self, key: K, now: float, chance: float) -> None:
+    def forbidden(self, key: K, now: float, chance: float, message: str = "") -> None:
         """The server has forbidden a write."""
         self._keys.pop(key, None)
-        self._keys[key] = None
+        self._keys[key] = (now, message)
         if self._tries.next == math.inf:
             self._tries.failed(now, chance)
 
     def __contains__(self, key: K) -> bool:
         return key in self._keys
+
+    def refusal(self, key: K, now: float, chance: float) -> str | None:
+        """What the server said of a write that must not be made now; None: it may be."""
+        if key not in self._keys:
+            return None
+        message = self._keys[key][1]
+        self._keys[key] = (now, message)
+        if now >= self._tries.next:
+            for silent in [each for each, (asked, _) in self._keys.items() if asked < now - FORBIDDEN_SECONDS]:
+                self.forget(silent)
+            self._turns.update(self.due(now, chance))
+        if key in self._turns:
+            self._turns.discard(key)
+            return None
+        return message
 
     def allowed(self, key: K, now: float) -> None:
         """A write was carried out that had been forbidden: others may be allowed, too."""
@@ -108,6 +132,7 @@ class ForbiddenWrites(Generic[K]):
     def forget(self, key: K) -> None:
         """There is no such write to make any more."""
         self._keys.pop(key, None)
+        self._turns.discard(key)
         if not self._keys:
             self._tries, self._released = Tries(), 0
 
