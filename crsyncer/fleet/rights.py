@@ -37,8 +37,7 @@ class Right:
 def own_rights(*, controller_namespace: str, robots: str) -> tuple[Right, ...]:
     """The rights that the controller needs whatever it places. `robots` is the kind of the robots, RESOURCE.GROUP.
 
-    Robots are read everywhere: their CRD often says that they may be placed, and the controller lists all such kinds to
-    find what placements have left behind (F1.1).
+    Robots are read everywhere: which namespace has them is a setting.
     """
     plural, _, group = robots.partition(".")
     lease = Right("coordination.k8s.io", "leases", ("get", "update"), controller_namespace, (LEASE,))

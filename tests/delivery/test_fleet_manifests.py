@@ -135,6 +135,14 @@ def test_F10_3_of_a_kind_that_robots_share_no_status_is_written(tmp_path: Path):
     assert [rule["resources"] for rule in kinds["rules"]] == [["goals"]]
 
 
+def test_F2_3_nobody_is_given_the_right_to_write_robots(tmp_path: Path):
+    inventory = tmp_path / "inventory.yaml"
+    inventory.write_text(crsyncer("fleet", "crds", "--inventory").stdout)
+    done = crsyncer("fleet", "manifests", "--crds", EXAMPLE, "--crds", inventory)
+    assert "robots.registry.cloudrobotics.com is not placed: its objects are the Robots" in done.stderr
+    assert done.stdout == crsyncer("fleet", "manifests", "--crds", EXAMPLE).stdout
+
+
 def test_what_cannot_be_placed_is_said_in_a_line(tmp_path: Path):
     of_robots = tmp_path / "robots.yaml"
     of_robots.write_text(EXAMPLE.read_text().partition("---")[0].replace("spec-source: cloud", "spec-source: robot"))

@@ -169,6 +169,17 @@ def test_F2_3_a_kind_that_is_not_served(raw):
 BYPASS = {"specSource": "cloud", "filter": {"byRobotName": True}}
 
 
+def test_F2_3_robots_are_never_placed():
+    annotated = crd(annotations={SPEC_SOURCE: "cloud", FILTER: "true"})
+    described = {"spec": {"names": {"kind": "Goal"}, "scope": "Namespaced", "versions": [V1]}}
+    for found in (
+        kind_of(annotated, {}, inventory=GOALS),
+        kind_in_discovery(GOALS, described, {GOALS: BYPASS}, inventory=GOALS),
+    ):
+        assert (found.verdict, found.version) == (Verdict.NOT_PLACEABLE, "v1")
+        assert found.message == f"{GOALS} are the Robots: they say where replicas go, and are not placed"
+
+
 @pytest.mark.parametrize(
     ("annotations", "policy", "message"),
     [
@@ -190,10 +201,12 @@ def test_F2_3_a_policy_in_the_cloud_counts_like_the_annotations(annotations, pol
     assert (shared is None) is found.shared
 
 
+V1 = {"name": "v1", "storage": True, "subresources": {}}
+
+
 def without_crd(policies: Any = None, resource: str = "configmaps", *, is_served: bool = True) -> PlacedKind:
     spec = {"names": {"kind": "ConfigMap"}, "scope": "Namespaced"}
-    versions = [{"name": "v1", "storage": True, "subresources": {}}]
-    return kind_in_discovery(resource, {"spec": spec | {"versions": versions}} if is_served else None, policies or {})
+    return kind_in_discovery(resource, {"spec": spec | {"versions": [V1]}} if is_served else None, policies or {})
 
 
 def test_F2_3_a_kind_without_a_crd_is_placed_by_a_policy():

@@ -126,6 +126,39 @@ def test_F2_3_replicas_of_a_kind_that_is_placeable_no_more_stay_as_they_are(rest
         assert world.specs() == {"robot-r2/dock": {"x": 7}, "robot-r3/dock": {"x": 7}}
 
 
+@pytest.mark.parametrize("target", ["Same", "PerRobot"])
+def test_F2_3_robots_are_no_sources_and_get_no_replicas_that_would_be_robots(target: str) -> None:
+    with fleet() as world:
+        chosen = [{"group": "registry.cloudrobotics.com", "resource": "robots", "selectors": [{}]}]
+        world.place("more", target=target, resources=chosen)
+        world.settle()
+        assert world.condition("Resolved", "more") == ("False", "NotPlaceable")
+        assert set(world.stored(INVENTORY_KIND)) == {("default", f"r{each}") for each in (1, 2, 3)}
+        assert held(world) == {"goals.lab.example.com"}
+
+
+def held(world: FleetWorld) -> set[str]:
+    """The kinds of the objects that the controller holds as sources."""
+    return {key.resource for key in world.processes["a"].parts["controller"].leading.state.fleet.index.sources}
+
+
+def test_F2_3_the_objects_of_a_kind_that_is_placeable_no_more_are_not_held_until_it_is_again() -> None:
+    with FleetWorld(control, kinds={"goals": {}, "plans": {}}) as world:
+        world.robots("r1", "r2")
+        world.source("hall", kind="plans")
+        world.start()
+        world.settle()
+        assert held(world) == {f"plans.{GROUP}"}
+        for source, expected in (("robot", set()), ("cloud", {f"plans.{GROUP}"})):
+            world.cloud.annotate_kind({"cr-syncer.cloudrobotics.com/spec-source": source}, kind="plans")
+            world.establish("plans")
+            world.settle()
+            assert held(world) == expected
+        world.place("p", **placing("plans"))
+        world.agree()
+        assert sorted(world.replicas("plans")) == ["robot-r1/hall", "robot-r2/hall"]
+
+
 def test_F2_3_a_sync_policy_makes_config_maps_placeable() -> None:
     with FleetWorld(control) as world:
         serve_policies(world.cloud)

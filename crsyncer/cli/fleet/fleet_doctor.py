@@ -139,11 +139,9 @@ async def _fleet(send: "Send", settings: "FleetSettings", shards: "Shards") -> l
     index = found.fleet.index
     placements = index.placements.values()
     named = index.named_kinds()
-    # Robots, and what all robots get, often may be placed by what their CRD says: who places none needs no right.
+    # What all robots get often may be placed by what its CRD says: who places none needs no right.
     placeable = [kind for kind in index.kinds.values() if kind.verdict is Verdict.PLACEABLE and kind.shard == ROOT]
-    kinds = [
-        kind for kind in placeable if kind.resource in named or not (kind.shared or kind.resource == settings.robots)
-    ]
+    kinds = [kind for kind in placeable if kind.resource in named or not kind.shared]
     missing = _expressions()
     problems = {} if missing else {each.text: _problem(each) for each in placements}
     exists = namespace.status != 404
@@ -169,7 +167,7 @@ async def _shard(send: "Send | SyncError", kinds: Iterable["PlacedKind"]) -> "Sh
 
     if isinstance(send, SyncError):
         return send
-    there = PlacedKinds(send, ())
+    there = PlacedKinds(send, (), inventory="")  # Robots are not among them
     try:
         return ShardSeen(
             kinds=[await there.kind(each.group, each.plural) for each in kinds],

@@ -27,6 +27,7 @@ from crsyncer.errors import ConfigError
 from crsyncer.fleet.domain.values import PROPERTIES_NAMESPACE, PlacedKind
 from crsyncer.fleet.rights import Right, kind_rights, own_rights
 
+_ROBOTS = str(FLEET_OPTIONS["robots.resource"].show_default)
 _NAME = "crsyncer-fleet"
 _PORT = 9465
 _MEMORY = ("256Mi", "512Mi")
@@ -63,7 +64,9 @@ def _placed(policies: Sequence[KindPolicy]) -> list[PlacedKind]:
     found = []
     for policy in policies:
         place, synced = policy.in_cloud, not policy.related
-        if synced and policy.upstream is Side.CLOUD:
+        if place.resource == _ROBOTS:
+            click.echo(f"crsyncer: note: {_ROBOTS} is not placed: its objects are the Robots", err=True)
+        elif synced and policy.upstream is Side.CLOUD:
             found.append(
                 PlacedKind(
                     resource=place.resource,
@@ -98,8 +101,7 @@ def _places(namespace: str) -> Iterator[Manifest]:
 
 
 def _roles(kinds: Sequence[PlacedKind], namespace: str) -> Iterator[Manifest]:
-    robots = str(FLEET_OPTIONS["robots.resource"].show_default)
-    rights = own_rights(controller_namespace=namespace, robots=robots)
+    rights = own_rights(controller_namespace=namespace, robots=_ROBOTS)
     places: dict[str, list[Right]] = {}
     for right in rights:
         places.setdefault(right.namespace, []).append(right)

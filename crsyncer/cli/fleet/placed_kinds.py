@@ -23,11 +23,12 @@ _ESTABLISHED: Json = {"conditions": [{"type": "Established", "status": "True"}]}
 
 
 class PlacedKinds:
-    """Asks for each kind once. Without a server (None) the file is all there is."""
+    """Asks for each kind once. Without a server (None) the file is all there is. `inventory`: the Robots' kind."""
 
-    def __init__(self, send: Send | None, given: Sequence[Json]) -> None:
+    def __init__(self, send: Send | None, given: Sequence[Json], *, inventory: str) -> None:
         self._send = send
         self._given = given
+        self._inventory = inventory
         self._kinds: dict[str, PlacedKind] = {}
         self._policies: dict[str, Json] | None = None
 
@@ -37,7 +38,7 @@ class PlacedKinds:
         policies, listed = await self._sync_policies(), await lister.crds(self._send)
         crds = {crd["metadata"]["name"]: crd for crd in (*listed, *filter(is_crd, self._given))}
         for name, crd in crds.items():
-            kind = _from_crd({**crd, "status": crd.get("status") or _ESTABLISHED}, policies)
+            kind = self._from_crd({**crd, "status": crd.get("status") or _ESTABLISHED}, policies)
             if kind.verdict is Verdict.PLACEABLE:
                 self._kinds[name] = kind
         chosen = [*named]
@@ -61,11 +62,12 @@ class PlacedKinds:
         policies, name = await self._sync_policies(), resource.full_name
         crd = next((each for each in self._given if is_crd(each) and each["metadata"]["name"] == name), None)
         if crd is not None:
-            return _from_crd({**crd, "status": _ESTABLISHED}, policies)
+            return self._from_crd({**crd, "status": _ESTABLISHED}, policies)
         if self._send is not None:
             if resource.group and (crd := await read_crd(self._send, name)) is not None:
-                return _from_crd(crd, policies)
-            return kind_in_discovery(name, await discover(resource, self._send), policies)
+                return self._from_crd(crd, policies)
+            described = await discover(resource, self._send)
+            return kind_in_discovery(name, described, policies, inventory=self._inventory)
         if name in BUILT_IN:
             return PlacedKind(name, "", name, BUILT_IN[name], "v1", namespaced=True, sensitive=name == "secrets")
         for each in (*self._given, *manifests):
@@ -93,6 +95,14 @@ class PlacedKinds:
             self._policies = dict(found.values())
         return self._policies
 
+    def _from_crd(self, crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
+        try:
+            return kind_of(crd, policies, inventory=self._inventory)
+        except (KeyError, TypeError, AttributeError, StopIteration):
+            raise ConfigError(
+                f"the CRD {crd['metadata']['name']} is incomplete", hint="one that an API server accepts"
+            ) from None
+
 
 async def read_crd(send: Send, name: str) -> Json | None:
     """A CRD of the cloud; None: there is none. Raises SyncError."""
@@ -105,15 +115,6 @@ def _policy(raw: Json) -> tuple[str, Json]:
     spec = fields_at("spec", raw.get("spec"), ())
     resource = spec.inner("resource")
     return f"{resource.text('resource', _NAME)}.{resource.text('group', _ANY)}".rstrip("."), spec.content
-
-
-def _from_crd(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
-    try:
-        return kind_of(crd, policies)
-    except (KeyError, TypeError, AttributeError, StopIteration):
-        raise ConfigError(
-            f"the CRD {crd['metadata']['name']} is incomplete", hint="one that an API server accepts"
-        ) from None
 
 
 def _resource(name: str) -> Resource:

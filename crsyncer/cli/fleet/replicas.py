@@ -102,7 +102,7 @@ def _kinds_there(objects: Objects, robot: Robot, found: Replicas) -> PlacedKinds
         return None
     if isinstance(send, SyncError):
         raise send
-    return PlacedKinds(send, ())
+    return PlacedKinds(send, (), inventory=objects.settings.robots)
 
 
 async def _robot(objects: Objects, name: str) -> Json:

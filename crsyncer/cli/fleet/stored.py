@@ -42,7 +42,7 @@ class Objects:
     @property
     def kinds(self) -> PlacedKinds:
         """The kinds that may be placed."""
-        return PlacedKinds(self.send, self.given)
+        return PlacedKinds(self.send, self.given, inventory=self.settings.robots)
 
     async def placements(self, namespace: str) -> list[Json]:
         """The RobotPlacements of a namespace."""

@@ -45,7 +45,7 @@ async def try_objects(send: Send, found: WholeFleet, given: Sequence[Json]) -> l
     Where the account may not try, an object counts as it is written.
     """
     trial = _Trial(send, found)
-    kinds = PlacedKinds(send, given)
+    kinds = PlacedKinds(send, given, inventory=found.settings.robots)
     for kind in (await kinds.all(named_kinds(found.fleet.index.placements.values()))).values():
         await trial.kind(kind)
     robots = await robots_place(send, found.settings)

@@ -84,7 +84,7 @@ async def load_fleet(
     found = WholeFleet(settings, fleet, Losses(fleet), time.time() if now is None else now)
     await _load_inputs(send, found)
     placements = [*map(placement_of, found.placements.values()), *named]
-    kinds = await PlacedKinds(send, ()).all(named_kinds(placements))
+    kinds = await PlacedKinds(send, (), inventory=settings.robots).all(named_kinds(placements))
     for kind in kinds.values():
         fleet.kind_shown(kind)
     for raw in found.placements.values():
@@ -100,7 +100,8 @@ async def _load_shard(shard: str, send: Send | SyncError, found: WholeFleet, pla
     try:
         if isinstance(send, SyncError):
             raise send
-        kinds = await PlacedKinds(send, ()).all(named_kinds(placements))
+        placed = PlacedKinds(send, (), inventory=found.settings.robots)
+        kinds = await placed.all(named_kinds(placements))
     except SyncError as error:
         found.away[shard] = SyncError(f"shard {shard} cannot be read: {error}", hint=error.hint or SHARD_HINT)
         return

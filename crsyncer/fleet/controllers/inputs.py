@@ -88,7 +88,8 @@ class Inputs:
 
     def __post_init__(self) -> None:
         self.connection = self.state.connection_to(self.shard)
-        self.kinds = Kinds(self.connection, shown=self._kind_shown, gone=self._kind_gone)
+        robots = self.state.settings.robots
+        self.kinds = Kinds(self.connection, inventory=robots, shown=self._kind_shown, gone=self._kind_gone)
         self.intake.listeners.append(self._placements_changed)
 
     async def run(self) -> None:
@@ -188,8 +189,9 @@ class Inputs:
     def _adapt(self, kind: PlacedKind, named: set[str]) -> None:
         """Watch all objects of a kind that may be placed, and only replicas of one that may not but is named."""
         if not is_watched(kind, named=kind.resource in named):
-            if kind.verdict is Verdict.NOT_PLACEABLE:
+            if kind.verdict is Verdict.NOT_PLACEABLE and kind.resource in self._watched:
                 self._stop(kind.resource)
+                self.intake.sources_gone(kind)
             return
         collection = watch(kind)
         if (watched := self._watched.get(kind.resource)) is not None and watched.collection == collection:

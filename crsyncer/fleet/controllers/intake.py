@@ -141,6 +141,11 @@ class Intake:
         self.take(self._state.fleet.object_gone(resource, key.namespace, key.name))
         self._returned.object_gone(resource, key)
 
+    def sources_gone(self, kind: PlacedKind) -> None:
+        """The objects of a kind that may not be placed, and that no placement names, are held no longer."""
+        for key in [key for key in self._state.fleet.index.sources if key.resource == kind.name]:
+            self.object_gone(kind.name, Key(key.namespace, key.name))
+
     def object_written(self, resource: str, raw: Json) -> None:
         """The answer to a write of ours shows a replica; the watch's event of it will tell nothing more."""
         fleet, place = self._state.fleet, key_of(raw)

@@ -19,13 +19,19 @@ _KEPT = ("group", "scope", "names")
 class Kinds:
     """Reads kinds from what a shard shows. `shown(kind)` is called for each that is new or different.
 
-    `gone(resource)` is called for a CRD.
+    `gone(resource)` is called for a CRD. `inventory` is the kind of the Robots.
     """
 
     def __init__(
-        self, connection: Connection, *, shown: Callable[[PlacedKind], None], gone: Callable[[str], None]
+        self,
+        connection: Connection,
+        *,
+        inventory: str,
+        shown: Callable[[PlacedKind], None],
+        gone: Callable[[str], None],
     ) -> None:
         self._connection = connection
+        self._inventory = inventory
         self._shown = shown
         self._gone = gone
         self._crds: dict[str, Json] = {}
@@ -116,9 +122,10 @@ class Kinds:
     def _tell(self, resource: str) -> None:
         policies = dict(self._policies.values())
         if resource in self._crds:
-            self._shown(kind_of(self._crds[resource], policies))
+            self._shown(kind_of(self._crds[resource], policies, inventory=self._inventory))
         elif resource in self._without_crd:
-            self._shown(kind_in_discovery(resource, self._without_crd[resource], policies))
+            described = self._without_crd[resource]
+            self._shown(kind_in_discovery(resource, described, policies, inventory=self._inventory))
         else:
             self._changed.set()
 

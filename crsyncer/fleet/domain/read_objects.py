@@ -147,8 +147,11 @@ def replica_key(row: Row, kind: str) -> ReplicaKey:
     return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, row.target, intern(shard))
 
 
-def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
-    """A kind as its CRD in the cloud and the SyncPolicies there say (F2.3). `policies`: specs by resource."""
+def kind_of(crd: Json, policies: Mapping[str, Json], *, inventory: str = "") -> PlacedKind:
+    """A kind as its CRD in the cloud and the SyncPolicies there say (F2.3).
+
+    `policies`: specs by resource; `inventory`: the kind of the Robots.
+    """
     spec, metadata = crd["spec"], crd["metadata"]
     annotations = _texts(metadata, "annotations")
     served = [each for each in spec["versions"] if each.get("served")]
@@ -166,10 +169,12 @@ def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
     )
     if not alive:
         return replace(kind, verdict=Verdict.NOT_SERVED, message=not_served(kind.resource))
-    return _placeable(kind, annotations, policies, f"the CRD {kind.resource}")
+    return _placeable(kind, annotations, policies, f"the CRD {kind.resource}", inventory)
 
 
-def kind_in_discovery(resource: str, described: Json | None, policies: Mapping[str, Json]) -> PlacedKind:
+def kind_in_discovery(
+    resource: str, described: Json | None, policies: Mapping[str, Json], *, inventory: str = ""
+) -> PlacedKind:
     """A kind without a CRD, as discovery describes it (None: it is not served), and the SyncPolicies of the cloud."""
     plural, _, group = resource.partition(".")
     kind = PlacedKind(
@@ -193,11 +198,19 @@ def kind_in_discovery(resource: str, described: Json | None, policies: Mapping[s
         namespaced=spec["scope"] == "Namespaced",
         has_status=bool(storage["subresources"]),
     )
-    return _placeable(kind, {}, policies, f"no SyncPolicy in the cloud for {resource}")
+    return _placeable(kind, {}, policies, f"no SyncPolicy in the cloud for {resource}", inventory)
 
 
-def _placeable(kind: PlacedKind, annotations: Mapping[str, str], policies: Mapping[str, Json], what: str) -> PlacedKind:
-    """The kind with what its annotations, or else the SyncPolicy for it, say of the way of its objects."""
+def _placeable(
+    kind: PlacedKind, annotations: Mapping[str, str], policies: Mapping[str, Json], what: str, inventory: str
+) -> PlacedKind:
+    """The kind with what its annotations, or else the SyncPolicy for it, say of the way of its objects.
+
+    A Robot is never placed: beside the Robots its replicas would be Robots, which would get replicas of their own.
+    """
+    if kind.resource == inventory:
+        message = f"{inventory} are the Robots: they say where replicas go, and are not placed"
+        return replace(kind, verdict=Verdict.NOT_PLACEABLE, message=message)
     policy = policies.get(kind.resource)
     if policy is not None:
         chosen = policy.get("filter") or {}

@@ -23,7 +23,7 @@ _REFUSED_HINT = "crsyncer fleet doctor names a right that is missing; the contro
 UNRESOLVED = {
     "NotServed": "install the CRD, or correct the resource; until then nothing of the kind is written or removed",
     "NotPlaceable": "annotate the CRD in the cloud with spec-source: cloud and filter-by-robot-name: true (mode Shared:"
-    " not true), or add a SyncPolicy there that says the same",
+    " not true), or add a SyncPolicy there that says the same; Robots themselves are never placed",
     "NotAllowed": "move the placement into the controller's namespace: only placements there may select cluster-scoped"
     " objects",
     "NotListed": "crsyncer fleet doctor names the right that is missing",
