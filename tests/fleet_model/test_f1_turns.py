@@ -11,9 +11,11 @@ from crsyncer.fleet.controllers.inputs import Inputs
 from crsyncer.fleet.controllers.tallies import Tallies
 from crsyncer.fleet.domain.index import Index
 from crsyncer.fleet.domain.losses import Losses
+from crsyncer.fleet.domain.returned import evaluations
 from crsyncer.fleet.domain.rollout import placement_progress
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.sharing import NEW, returned, shared
 
 ROBOTS, PART = 40, 10
 
@@ -95,3 +97,23 @@ def test_F1_2_at_a_start_each_source_has_a_turn_and_each_replica_is_judged_once(
         world.agree()
         assert sources_at_once == 1
         assert turns.all["_is_lost"] == sources * robots
+
+
+def test_F1_2_F10_3_an_edit_of_a_source_looks_at_what_its_robots_return_some_at_a_time() -> None:
+    with shared(readyWhen="returned.status.phase == 'Ready'") as fleet, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluations, "LOOKS", PART, raising=False)
+        robots = [f"n{number}" for number in range(ROBOTS)]
+        for robot in robots:
+            fleet.enrol(robot, "b")
+        fleet.agree()
+        for robot in robots:
+            returned(fleet, robot, {"phase": "Ready"}, at=fleet["b"].cloud)
+        fleet.agree()
+        assert fleet.world.status()["counts"]["ready"] == ROBOTS
+        turns = Turns(fleet.world, patch)
+        turns.count(evaluations.Evaluations, "_select", lambda *_, again=False: again)
+        fleet.world.cloud.set("dock", spec=NEW)
+        fleet.agree()
+        assert turns.most["_select"] == PART
+        assert turns.all["_select"] >= ROBOTS
+        assert fleet.world.status()["counts"]["ready"] == ROBOTS

@@ -39,6 +39,9 @@ from crsyncer.fleet.domain.returned.variables import (
 )
 from crsyncer.fleet.domain.values import Placement, ReplicaKey, SourceKey, Target
 
+LOOKS = 500
+"""So often it is looked at what robots return before everything else has its turn: an edit concerns all (F10.3)."""
+
 
 class Evaluations:
     """The outcomes of all expressions, kept up to date event by event. No I/O and no clock.
@@ -66,6 +69,8 @@ class Evaluations:
         """By placement that has expressions."""
         self._stale: dict[tuple[str, ReplicaKey], None] = {}
         """Placement and replica: to be evaluated, in this order."""
+        self._returned: dict[ReplicaKey, None] = {}
+        """What robots return of sources that they share, to be looked at before anything is evaluated."""
         self._kept: dict[ReplicaKey, bytes] = {}
         self._objects: dict[SourceKey, tuple[object, str, Json]] = {}
         """By source that expressions use: what it was made of, its digest, and itself."""
@@ -75,7 +80,7 @@ class Evaluations:
     @property
     def is_stale(self) -> bool:
         """Whether there is something for `evaluate_stale` to do."""
-        return bool(self._stale)
+        return bool(self._stale or self._returned)
 
     def ready(self, text: str, robot: str) -> bool | None:
         """Whether `readyWhen` holds for all replicas of a robot now; None: the placement has none."""
@@ -91,7 +96,7 @@ class Evaluations:
         if found is None or not found.ready_when:
             return False
         unread = (each.text for key in self.unread for each in self._fleet.index.selecting(key))
-        return any(other == text for other, _ in self._stale) or text in unread
+        return bool(self._returned) or any(other == text for other, _ in self._stale) or text in unread
 
     def problem(self, text: str) -> str:
         """Why a placement is `Resolved=False` with `BadExpression`; empty: it is not."""
@@ -174,8 +179,8 @@ class Evaluations:
             due.add(self._define(text))
         for key in change.keys if self._outcomes else ():
             due.add(self._select(key))
-        for key in change.returned:
-            due.add(self._select(key, again=True))
+        if self._outcomes:
+            self._returned.update(dict.fromkeys(change.returned))
         for identity in {key.source_id for key in change.keys | change.returned}:
             if (source := self._fleet.index.source_of(identity)) is not None:
                 self._look_at(source)
@@ -212,9 +217,12 @@ class Evaluations:
         return due
 
     def evaluate_stale(self, most: int) -> Due:
-        """Evaluate so many replicas that are stale, the oldest first."""
+        """Evaluate so many replicas that are stale, the oldest first. Before that `LOOKS` at what robots return."""
         due = Due()
-        for text, key in list(islice(self._stale, most)):
+        for key in list(islice(self._returned, LOOKS)):
+            del self._returned[key]
+            due.add(self._select(key, again=True))
+        for text, key in list(islice(self._stale, 0 if self._returned else most)):
             found, kept, shared = self._outcomes[text], self._kept.get(key), self._fleet.statuses.returned(key)
             if found.reads and kept is None and shared is None:
                 del self._stale[text, key]
