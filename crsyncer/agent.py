@@ -35,7 +35,7 @@ from crsyncer.engine.engine import Engine
 from crsyncer.engine.reporting.event_publisher import EventPublisher
 from crsyncer.engine.reporting.liveness import progress
 from crsyncer.engine.reporting.robot_reporter import RobotReporter
-from crsyncer.errors import ConfigError
+from crsyncer.errors import ConfigError, first_error
 from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Agent:
             main.cancel()
             await asyncio.wait([main], timeout=_STOP_SECONDS)
             if not main.cancelled() and main.done() and (error := main.exception()) is not None:
-                raise _first(error)
+                raise first_error(error)
             return 0
         finally:
             await self._store.close()
@@ -383,10 +383,3 @@ class _Rebuild(Exception):
 def _engine(settings: Settings) -> Settings:
     """The settings that everything is built for; the others are taken over in passing."""
     return replace(settings, log_format="", log_level="", files=(), config_file=None)
-
-
-def _first(error: BaseException) -> BaseException:
-    """The first of a group of errors, for a message of one line."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -129,3 +129,14 @@ class Locked(SyncError):
     def __init__(self, message: str, *, pid: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.pid = pid
+
+
+def first_error(error: BaseException) -> BaseException:
+    """What ended works that ran together: of a group the first error; the group itself if one was not foreseen.
+
+    One that nobody foresaw beside others is a defect, whose traceback is wanted.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    found = [first_error(each) for each in error.exceptions]
+    return found[0] if len(found) == 1 or all(isinstance(each, SyncError | OSError) for each in found) else error

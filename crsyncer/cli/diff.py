@@ -73,7 +73,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
     from crsyncer.console.compare.cluster_diff import bare_row, compare
     from crsyncer.console.compare.identities import identified
     from crsyncer.console.screens.reasons import kind_hint
-    from crsyncer.runtime.waits import all_of
+    from crsyncer.runtime.event_loop import all_of
 
     async with both_clusters(settings) as clusters:
 

@@ -8,8 +8,8 @@ import click
 
 from crsyncer import __version__
 from crsyncer.cli.lazy import LazyGroup
-from crsyncer.cli.shared import first_cause, report_error
-from crsyncer.errors import SyncError
+from crsyncer.cli.shared import report_error
+from crsyncer.errors import SyncError, first_error
 
 _COMMANDS = {
     "run": "Run the agent in the foreground.",
@@ -59,10 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except (click.ClickException, SyncError, OSError) as error:
-        return report_error(error)
-    except BaseExceptionGroup as group:
-        return report_error(first_cause(group))
+    except (click.ClickException, SyncError, OSError, BaseExceptionGroup) as error:
+        return report_error(first_error(error))
     return result if isinstance(result, int) else 0
 
 

@@ -116,15 +116,6 @@ def report_error(error: BaseException) -> int:
     raise error
 
 
-def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report for a group: its first SyncError if it has nothing else, else the group."""
-    _, others = group.split(SyncError)
-    cause: BaseException = group
-    while others is None and isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[0]
-    return cause
-
-
 def _print_error(message: str, *, hint: str = "", code: int = 1) -> int:
     for label, text in (("crsyncer", message), ("hint", hint)):
         if text:

@@ -21,7 +21,7 @@ from crsyncer.adapters.memory_meta import MemoryMeta
 from crsyncer.adapters.metrics.fleet_metrics import FleetMetrics
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.watching.progress import Progress, stuck
-from crsyncer.errors import ConfigError, NotLeading
+from crsyncer.errors import ConfigError, NotLeading, first_error
 from crsyncer.fleet.controllers.controller import FleetController
 from crsyncer.fleet.controllers.state import ControllerSettings
 from crsyncer.fleet.domain.shown.status_document import fleet_status
@@ -184,9 +184,8 @@ def _page(controller: FleetController, robot: str) -> web.Page:
 
 def _code(work: asyncio.Task[None]) -> int:
     """The exit code of a controller that has ended by itself. Raises what else ended it."""
-    error: BaseException | None = work.exception()
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    ended = work.exception()
+    error = None if ended is None else first_error(ended)
     if isinstance(error, NotLeading):
         log.error("%s: this process ends", error)
         return 1

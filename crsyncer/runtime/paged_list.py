@@ -31,7 +31,8 @@ from crsyncer.core.watching.watch import WatchStep, listed_at, newer, read_answe
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
-from crsyncer.runtime.waits import chance, give_way
+from crsyncer.runtime.event_loop import give_way
+from crsyncer.runtime.waits import chance
 
 log = logging.getLogger(__name__)
 

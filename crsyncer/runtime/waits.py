@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from crsyncer.core.watching.backoff import RETRY, Backoff, spread
 
@@ -16,22 +16,6 @@ CATCH_UP_SECONDS = 0.25
 def chance() -> float:
     """A random number from 0 to 1, for jitter."""
     return random.random()  # noqa: S311
-
-
-async def give_way() -> None:
-    """Let everything else have its turn of the event loop, after a part of a long work."""
-    await asyncio.sleep(0)
-
-
-async def in_parts(work: Generator[None, None, T]) -> T:
-    """The result of a long work: everything else has its turn of the event loop after each part."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        await give_way()
 
 
 class Waits:
@@ -96,13 +80,3 @@ async def first_of(work: Awaitable[T], *events: asyncio.Event) -> T | asyncio.Ev
         for each in (task, *waits):
             each.cancel()
         await asyncio.gather(task, *waits, return_exceptions=True)
-
-
-async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Do works at the same time: their results, in order. The first error ends the others, and is raised as it is."""
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            started = [tasks.create_task(work) for work in works]
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return [each.result() for each in started]

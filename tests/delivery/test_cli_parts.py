@@ -9,10 +9,10 @@ import pytest
 
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli import logs
-from crsyncer.cli.shared import first_cause, report_error
+from crsyncer.cli.shared import report_error
 from crsyncer.cli.status import read_status
 from crsyncer.core.reports.text import redact
-from crsyncer.errors import ConfigError, Locked, Never, Unsure
+from crsyncer.errors import ConfigError, Locked, Never, Unsure, first_error
 from crsyncer.sandbox.binaries import Binaries
 
 
@@ -54,9 +54,11 @@ def test_an_error_that_nobody_foresaw_keeps_its_traceback():
 def test_of_errors_that_ended_tasks_together_a_known_one_is_told():
     known, other = Never("a"), ZeroDivisionError()
     group = BaseExceptionGroup("g", [BaseExceptionGroup("h", [known])])
-    assert first_cause(group) is known
+    assert first_error(group) is first_error(known) is known
+    assert first_error(BaseExceptionGroup("g", [known, OSError()])) is known
     mixed = BaseExceptionGroup("g", [known, other])
-    assert first_cause(mixed) is mixed
+    assert first_error(mixed) is mixed
+    assert first_error(BaseExceptionGroup("g", [BaseExceptionGroup("h", [other])])) is other
 
 
 def test_an_agent_that_holds_the_state_but_does_not_answer_is_said_to(tmp_path, monkeypatch):

@@ -7,11 +7,11 @@ import click
 
 from crsyncer.cli.fleet.cloud import cloud, cloud_options, file_option, load_cloud, placement_name, shards
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
-from crsyncer.cli.shared import first_cause, report_error
+from crsyncer.cli.shared import report_error
 from crsyncer.core.content.annotations import ROOT
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count, plain
-from crsyncer.errors import SyncError
+from crsyncer.errors import SyncError, first_error
 
 if TYPE_CHECKING:
     from crsyncer.adapters.config import FleetSettings
@@ -45,7 +45,7 @@ def fleet_plan(file: Path | None, without: str, namespace: str, output: str, **f
         content, notes, failures = asyncio.run(_plan(settings, file, namespace, deleted))
     except (SyncError, BaseExceptionGroup) as error:
         # Not 1, which means that the writes are known.
-        report_error(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
+        report_error(first_error(error))
         return _NOT_KNOWN
     names = [f"{each['verb']} {full_name(each)}" for each in content["writes"]]
     show(content, output, names=names, text=lambda: "\n".join(map(plain, _lines(content))))

@@ -10,9 +10,9 @@ import click
 
 from crsyncer.cli.fleet.cloud import cloud, cloud_options, load_cloud, placement_name, shards
 from crsyncer.cli.output import TEXTS, namespace_option, output_options, show
-from crsyncer.cli.shared import first_cause, report_error
+from crsyncer.cli.shared import report_error
 from crsyncer.core.model import Json
-from crsyncer.errors import SyncError, Unsure
+from crsyncer.errors import SyncError, Unsure, first_error
 
 if TYPE_CHECKING:
     from crsyncer.adapters.config import FleetSettings
@@ -71,7 +71,7 @@ def _read(settings: "FleetSettings", wanted: str, robot: str) -> Json:
     try:
         facts = asyncio.run(_facts(settings))
     except (Unsure, BaseExceptionGroup) as error:
-        cause = first_cause(error) if isinstance(error, BaseExceptionGroup) else error
+        cause = first_error(error)
         if not isinstance(cause, Unsure):
             raise
         return silent_status(str(cause), cause.hint)

@@ -19,7 +19,7 @@ from crsyncer.core.pair.project import objection, without_values
 from crsyncer.engine.kinds.negotiation import Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.ports import Send
-from crsyncer.runtime.waits import all_of
+from crsyncer.runtime.event_loop import all_of
 
 NO_KINDS: Mapping[str, KindPolicy] = {}
 

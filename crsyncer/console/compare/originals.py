@@ -16,7 +16,7 @@ from crsyncer.core.related.relate import RelatedFailed, Selection, is_primary, r
 from crsyncer.engine.kinds.negotiation import Disagreement, negotiate
 from crsyncer.errors import SyncError
 from crsyncer.ports import Send
-from crsyncer.runtime.waits import all_of
+from crsyncer.runtime.event_loop import all_of
 
 
 @dataclass(slots=True)

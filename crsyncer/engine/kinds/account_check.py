@@ -10,7 +10,7 @@ from crsyncer.core.pair.object_calls import access_review
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.ports import Send
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.waits import all_of
+from crsyncer.runtime.event_loop import all_of
 
 _AGAIN_SECONDS = 86_400.0
 """A check counts for so long: somebody may grant the account more meanwhile."""

@@ -37,10 +37,10 @@ from crsyncer.fleet.domain.transport.transports import watch
 from crsyncer.fleet.domain.values import GROUP, PlacedKind, Verdict
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.event_loop import give_way
 from crsyncer.runtime.list_objects import objects
 from crsyncer.runtime.listwatch import Phase
 from crsyncer.runtime.object_informer import ObjectInformer
-from crsyncer.runtime.waits import give_way
 
 log = logging.getLogger(__name__)
 

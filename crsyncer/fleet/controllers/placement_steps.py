@@ -13,7 +13,7 @@ from crsyncer.fleet.domain.rollout.placement_progress import PlacementProgress
 from crsyncer.fleet.domain.rollout.tries import WriteTimes
 from crsyncer.fleet.domain.transport.keys import shard_unit
 from crsyncer.fleet.domain.values import Placement
-from crsyncer.runtime.waits import give_way
+from crsyncer.runtime.event_loop import give_way
 
 PART = 100
 """So many robots are counted, looked at and begun before everything else has its turn: some 10 ms."""

@@ -28,7 +28,7 @@ from crsyncer.fleet.domain.values import (
     Wanted,
 )
 from crsyncer.runtime.dispatcher import Dispatcher, Job
-from crsyncer.runtime.waits import give_way
+from crsyncer.runtime.event_loop import give_way
 
 log = logging.getLogger(__name__)
 

@@ -28,8 +28,9 @@ from crsyncer.fleet.domain.rollout.tries import WriteTimes
 from crsyncer.fleet.domain.transport.keys import ROOT, at, split
 from crsyncer.fleet.domain.values import Blocked, Nothing, Patch, Placement, Reason, ReplicaKey, SourceKey, Wait
 from crsyncer.runtime.dispatcher import Dispatcher, Job
+from crsyncer.runtime.event_loop import give_way, in_parts
 from crsyncer.runtime.list_objects import objects
-from crsyncer.runtime.waits import chance, give_way, in_parts
+from crsyncer.runtime.waits import chance
 
 COMBINE, COPY, READ, TELL = "combine", "copy", "read", "tell"
 """The jobs: a CombinedStatus, the status of a singleton, the replicas of a source, the status of a StatusCollector."""
