@@ -36,6 +36,7 @@ class Script:
             self._listing,
             self._watching,
             self._without_subresource,
+            self._dying_namespace,
             self._dying_kind,
         ):
             self.transcript.fact("part", part.__name__)
@@ -229,6 +230,20 @@ class Script:
         await self.say("patch of an object without labels", "PATCH", item, labelled, content_type=JSON_PATCH)
         await self.say("no subresource", "PATCH", f"{item}/status", [test], content_type=JSON_PATCH)
         await self.say("after it", "GET", item)
+
+    async def _dying_namespace(self) -> None:
+        name, namespaces = f"dying-{self.group.partition('.')[0]}", "/api/v1/namespaces"
+        goals, made = self.goals.replace("/default/", f"/{name}/"), {"metadata": {"name": name}}
+        self.transcript.fact("namespace", (await self.ask("create", "POST", namespaces, made)).status)
+        await self.ask("create", "POST", goals, self.goal("a", namespace=name, spec={"x": 1}))
+        gone = await self.ask("delete", "DELETE", f"{namespaces}/{name}")
+        self.transcript.fact("namespace deleted", (gone.status, "deletionTimestamp" in gone.body["metadata"]))
+        await self.say("create in a namespace that is being deleted", "POST", goals, self.goal("b", namespace=name))
+        await self.say("create what is there", "POST", goals, self.goal("a", namespace=name))
+        await self.say("create the namespace again", "POST", namespaces, made)
+        change = [_add("/spec/x", 2)]
+        await self.say("patch there", "PATCH", f"{goals}/a", change, accept=PARTIAL, content_type=JSON_PATCH)
+        await self.say("delete there", "DELETE", f"{goals}/a")
 
     async def _dying_kind(self) -> None:
         goals = await self.ask("list", "GET", self.goals)

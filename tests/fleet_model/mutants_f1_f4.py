@@ -66,7 +66,7 @@ MUTANTS = (
            "wanted.strategy is Strategy.CREATE_ONLY or ", "",
            noticed_by="F3_6_a_create_only_replica_keeps_its_content_and_is_made_again"),
     Mutant("what is forbidden waits for an hour", ReplicaWriter._refuse,
-           "isinstance(error, NotAllowed):", "False:",
+           "if is_forbidden:", "if False:",
            noticed_by="S10_a_shard_that_forbids_every_write_for_5_s"),
     Mutant("each forbidden replica is tried by itself", ForbiddenWrites.due,
            "self._released or 1", "len(self._keys)",

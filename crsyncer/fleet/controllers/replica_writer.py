@@ -93,11 +93,14 @@ class ReplicaWriter:
         """By kind: what the server has answered with 403."""
         self._reverts: dict[str, RevertLimit] = defaultdict(RevertLimit)
         """By kind."""
+        self._homeless: set[ReplicaKey] = set()
+        """Those whose namespace was made, or was there, after the server had said that it is missing."""
 
     def fault(self, key: ReplicaKey, wanted: Wanted | None, plan: ReplicaPlan, now: float) -> Fault | None:
         """What stands against a write that is planned: the server refused just that, or somebody fights over it."""
         if not isinstance(plan, (Create, Patch)) or wanted is None:
             self._refused.pop(key, None)
+            self._homeless.discard(key)
             if isinstance(plan, (Nothing, Blocked)):
                 if key.kind in self._forbidden:
                     self._forbidden[key.kind].forget(key)
@@ -164,7 +167,7 @@ class ReplicaWriter:
         was_forbidden = key in self._forbidden.get(key.kind, ())  # the watch may show the write before it is answered
         sent = await self._state.send(key.resource, call, shard)
         if sent.error is not None:
-            return await self._failed(key, wanted, row, sent.error, is_missing=_is_missing_namespace(call, sent))
+            return await self._failed(key, wanted, row, sent, sent.error, is_missing=_is_missing_namespace(call, sent))
         self._refused.pop(key, None)
         if wanted is None:
             self._state.answered(_removal(key), key, None)
@@ -182,7 +185,14 @@ class ReplicaWriter:
             self._reverts[key.kind].reverted(Key(row.namespace, row.name), self._state.now)
 
     async def _failed(
-        self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError, *, is_missing: bool
+        self,
+        key: ReplicaKey,
+        wanted: Wanted | None,
+        row: Row | None,
+        sent: Sent,
+        error: SyncError,
+        *,
+        is_missing: bool = False,
     ) -> Again:
         match error:
             case Conflict() if is_missing and wanted is not None:
@@ -191,17 +201,21 @@ class ReplicaWriter:
                 return await self._look(key, wanted, row)
             case Throttled():
                 return Again(pause=error.retry_after)
+            case Unsure() if sent.status == HTTPStatus.FORBIDDEN:  # the namespace is being deleted
+                return self._refuse(key, wanted, row, error, is_forbidden=True)
             case Unsure():
                 return Again(back_off=True)
             case NotAllowed(status=401):
                 return Again(back_off=True)
             case _:
-                return self._refuse(key, wanted, row, error)
+                return self._refuse(key, wanted, row, error, is_forbidden=isinstance(error, NotAllowed))
 
-    def _refuse(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError) -> Again:
+    def _refuse(
+        self, key: ReplicaKey, wanted: Wanted | None, row: Row | None, error: SyncError, *, is_forbidden: bool = False
+    ) -> Again:
         """The server refuses a write: it is tried again on a change and hourly, what it forbids also soon (S10)."""
         message = "the server refuses it" if self._state.fleet.index.kinds[key.kind].sensitive else str(error)
-        if isinstance(error, NotAllowed):
+        if is_forbidden:
             forbidden = self._forbidden.setdefault(key.kind, ForbiddenWrites())
             forbidden.forbidden(key, self._state.now, chance())
         if wanted is None:
@@ -219,10 +233,13 @@ class ReplicaWriter:
             if key.shard == ROOT:
                 return Again(back_off=True)  # it was there when the source was seen
             return self._refuse(key, wanted, None, Never(f"shard {key.shard} has no namespace {wanted.namespace}"))
-        error = (await self._state.send("namespaces", request.call, request.shard)).error
-        if error is None or isinstance(error, Conflict):
-            return _DONE
-        return await self._failed(key, wanted, None, error, is_missing=False)
+        sent = await self._state.send("namespaces", request.call, request.shard)
+        if sent.error is not None and not isinstance(sent.error, Conflict):
+            return await self._failed(key, wanted, None, sent, sent.error)
+        if key in self._homeless:
+            return Again(back_off=True)
+        self._homeless.add(key)
+        return _DONE
 
     async def _look(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None) -> Again:
         """The object is not as it was seen: look at it, and decide anew."""

@@ -9,7 +9,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.reports.text import rfc3339
 from crsyncer.core.requests.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.ports import Reply
-from tests.model.simulation.answers import GO_ON, NOT_SERVED, failure
+from tests.model.simulation.answers import GO_ON, NAMESPACE_TERMINATING, NOT_SERVED, failure
 from tests.model.simulation.json_patch import Conflict, patched
 from tests.model.simulation.schema import admitted, violations
 from tests.model.simulation.selectors import selected
@@ -269,8 +269,11 @@ class ApiServer:
         kind, metadata = address.kind, body["metadata"]
         if kind.dying:
             return failure(403, "Forbidden", "create not allowed while the definition is terminating")
-        if kind.namespaced and ("", address.namespace) not in self.storage.of("namespaces"):
+        namespace = self.storage.of("namespaces").get(("", address.namespace))
+        if kind.namespaced and namespace is None:
             return failure(404, "NotFound", f'namespaces "{address.namespace}" not found')
+        if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
+            return NAMESPACE_TERMINATING
         where = (address.namespace, metadata["name"])
         if metadata.get("resourceVersion") not in (None, "", "0"):
             return _VERSIONED
@@ -349,7 +352,7 @@ class ApiServer:
         for name, wanted in ((options or {}).get("preconditions") or {}).items():
             if wanted != metadata[name]:
                 return failure(409, "Conflict", f"Precondition failed: {name} in precondition")
-        if not metadata.get("finalizers"):
+        if not metadata.get("finalizers") and kind.resource != "namespaces":  # one has a finalizer in its spec
             self.storage.remove(kind.resource, address.where)
             return Reply(200, {"kind": "Status", "status": "Success", "metadata": {}})
         if "deletionTimestamp" not in metadata:

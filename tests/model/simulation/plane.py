@@ -198,6 +198,22 @@ class Plane:
         self.server.make_namespace(name)
         self.signal.ring()
 
+    def delete_namespace(self, name: str) -> None:
+        """Delete a namespace: nothing new can be made there until its objects and it are gone."""
+        self._ask(Call("delete", "DELETE", f"/api/v1/namespaces/{name}"))
+
+    def sweep_namespace(self, name: str) -> bool:
+        """Carry the deletion of a namespace on, its objects first; whether it is over."""
+        storage, left = self.server.storage, False
+        for kind in filter(lambda each: each.namespaced, self.server.kinds()):
+            for where in [where for where in storage.of(kind.resource) if where[0] == name]:
+                self.delete(where[1], kind=kind.resource, namespace=name)
+                left |= where in storage.of(kind.resource)
+        if not left:
+            storage.remove("namespaces", ("", name))
+        self.signal.ring()
+        return not left
+
     def _path(self, kind: str, namespace: str = "") -> str:
         served = next((k for k in self.server.kinds() if k.resource == _full_name(kind)), None)
         assert served is not None, f"the {self.side} serves no {kind}"
