@@ -8,7 +8,7 @@ from tests.fleet_model.cloud_steps import OWN
 from tests.fleet_model.controlling import control, fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.sharded import sharded
-from tests.fleet_model.world_parts import placing
+from tests.fleet_model.world_parts import INVENTORY_KIND, placing
 from tests.model.simulation.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.weather import Fate
@@ -91,6 +91,33 @@ def test_F5_2_a_crd_that_is_deleted_removes_nothing_of_what_stays(kind: str) -> 
         world.serve(definition)
         world.pass_time(60)
         assert len(world.replicas("plans")) == 2
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5, 5.0, 50.0])
+@pytest.mark.parametrize("dying", [0.0, 0.3])
+def test_F5_2_what_robots_had_that_went_with_their_crd_is_held_however_soon_it_is_applied_again(
+    dying: float, seconds: float
+) -> None:
+    with fleet(robots=2) as world:
+        world.edit(robotSelectors=[], robotNames=["r1"])
+        world.place("q", robotSelectors=[], robotNames=["r2"])
+        world.agree()
+        definition = world.definition(INVENTORY_KIND)
+        world.cloud.delete_kind(INVENTORY_KIND)
+        world.pass_time(dying)
+        assert world.cloud.sweep("robots", group="registry.cloudrobotics.com")
+        world.pass_time(seconds)
+        world.serve(definition)
+        world.robots("r2")
+        world.pass_time(100)
+        assert sorted(world.specs()) == ["robot-r1/dock", "robot-r2/dock"]
+        assert world.holds() == {"KindNotServed": 1}
+        world.robots("r1")
+        world.pass_time(60)
+        assert world.holds() == {}
+        world.lose_robots("r1")
+        world.pass_time(60)
+        assert sorted(world.specs()) == ["robot-r2/dock"]
 
 
 @pytest.mark.parametrize("overtaken_by", [-1, 3], ids=["behind", "overtaken"])

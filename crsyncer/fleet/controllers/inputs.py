@@ -62,6 +62,8 @@ class _Watched:
     collection: Collection
     task: asyncio.Task[None]
     informer: ObjectInformer | None = None
+    is_outdated: bool = False
+    """Its CRD is gone: those of the next one are listed, which shows what is missing."""
 
 
 @dataclass(slots=True)
@@ -177,7 +179,8 @@ class Inputs:
             self._watch_robots(objects_of(kind, self.state.settings.robots_namespace))
 
     def _watch_robots(self, collection: Collection) -> None:
-        if (watched := self._watched.get(Input.ROBOTS)) is None or watched.collection != collection:
+        watched = self._watched.get(Input.ROBOTS)
+        if watched is None or watched.collection != collection or watched.is_outdated:
             self._stop(Input.ROBOTS)
             known = [Key(collection.namespace, name) for name in self.state.fleet.index.robots]
             self._watch(Input.ROBOTS, collection, self.intake.inputs()[Input.ROBOTS], known=known)
@@ -185,6 +188,10 @@ class Inputs:
     def _kind_gone(self, resource: str) -> None:
         self._stop(resource)
         self.intake.kind_gone(at(self.shard, resource))
+        if self.shard == ROOT and resource == self.state.settings.robots:
+            self.intake.robots_gone()
+            if (watched := self._watched.get(Input.ROBOTS)) is not None:
+                watched.is_outdated = True
 
     def _adapt(self, kind: PlacedKind, named: set[str]) -> None:
         """Watch all objects of a kind that may be placed, and only replicas of one that may not but is named."""

@@ -173,6 +173,12 @@ class Intake:
         self._placements.shard_changed(split(name)[0])
         self._doubt_strips(name)
 
+    def robots_gone(self) -> None:
+        """The CRD of the Robots is gone, and they went with it: what was lost is held, until they are listed anew."""
+        self._state.losses.gone(Input.ROBOTS)
+        self._state.losses.served(Input.ROBOTS, is_served=False, now=self._state.now)
+        self.take(self._state.fleet.served(Input.ROBOTS, is_served=False))
+
     def _doubt_strips(self, crd: str) -> None:
         """The CRD of FieldStrips has changed, and may be about to go. Its watch would tell much later (F4.2)."""
         if crd == STRIPS.resource:

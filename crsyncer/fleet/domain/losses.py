@@ -80,7 +80,7 @@ class Losses:
         self._alive: dict[str, float] = {}
         """When an input or kind was last seen to be served."""
         self._gone: set[str] = set()
-        """The kinds whose CRD went: a source that their next list lacks may have gone with it (S5.5a)."""
+        """The kinds, and the Robots, whose CRD went: what their next list lacks may have gone with it (S5.5a)."""
         self._started: set[str] = set()
         """The kinds that were listed with all that their replicas depend on."""
         self._restored: frozenset[str] = frozenset()
@@ -116,7 +116,7 @@ class Losses:
             del self._lost[key]
 
     def gone(self, resource: str) -> None:
-        """The CRD of a kind is gone: its sources went with it, where it is one of the root."""
+        """The CRD of a kind or of the Robots is gone: its objects went with it, where it is one of the root."""
         self._gone.add(resource)
 
     def changed(self, change: Change, now: float, *, listed: str = "") -> None:
@@ -136,7 +136,7 @@ class Losses:
             if not self._is_lost(key):
                 self._lost.pop(key, None)
             elif key not in self._lost:
-                held = Why.NOT_SERVED if key.resource in self._gone else self._blind(key)
+                held = Why.NOT_SERVED if self._gone & {key.resource, Input.ROBOTS} else self._blind(key)
                 self._lost[key] = Loss(now, edited=key in change.edited, held=held)
         for scope in dict.fromkeys(scope for scope, _ in units):
             self._judge(scope, now, is_list=False, names=[name for other, name in units if other == scope])
