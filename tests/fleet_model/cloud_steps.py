@@ -54,6 +54,25 @@ def mark_kinds(machine: "FleetMachine") -> None:
         _mark(machine, kind, "cloud")
 
 
+def delete_namespace(machine: "FleetMachine", robot: str) -> None:
+    """Somebody deletes the namespace of a robot: all in it goes, what finalizers keep later."""
+    name = f"robot-{robot}"
+    if ("", name) in machine.world.stored("namespaces") and name not in dying_namespaces(machine):
+        machine.world.cloud.delete_namespace(name)
+
+
+def sweep_namespaces(machine: "FleetMachine") -> None:
+    """The deletion of namespaces is carried on."""
+    for name in dying_namespaces(machine):
+        machine.world.cloud.sweep_namespace(name)
+
+
+def dying_namespaces(machine: "FleetMachine") -> list[str]:
+    """The namespaces that are being deleted."""
+    found = machine.world.stored("namespaces").items()
+    return [name for (_, name), raw in found if "deletionTimestamp" in raw["metadata"]]
+
+
 def back_up(machine: "FleetMachine") -> None:
     """Somebody makes a backup of the cloud's etcd."""
     machine.backup = machine.world.cloud.snapshot()

@@ -172,6 +172,8 @@ TABLE: Mapping[str, tuple[float, _Draw]] = {
     "keep_replica": (1, lambda c: (_kind(c), c.randrange(9))),
     "free_replicas": (1, _nothing),
     "rival": (1, lambda c: (_robot(c), _source(c), c.randrange(2))),
+    "delete_namespace": (1, lambda c: (_robot(c),)),
+    "sweep_namespaces": (2, _nothing),
     "delete_kind": (1.4, lambda c: (c.choice(["goals", "maps", *OWN]),)),
     "define_kind": (2, _nothing),
     "unmark_kind": (0.7, lambda c: (c.choice(["goals", "plans"]),)),

@@ -310,7 +310,8 @@ class FleetJudge:
             return
         if FINALIZER not in (placement["metadata"].get("finalizers") or []):
             self._say(f"{write}: before the finalizer of its placement (F6.3)")
-        if changed and after["metadata"]["labels"][ROBOT_LABEL] not in self._decided(uid):
+        is_drift = kept and marks(write.before or {})["stamp"] == marks(after)["stamp"]  # it was announced (F3.5)
+        if changed and not is_drift and after["metadata"]["labels"][ROBOT_LABEL] not in self._decided(uid):
             self._say(f"{write}: before the Decision (F6.3)")
 
     def _admitted(self, moment: Moment, place: Place) -> Expected | None:

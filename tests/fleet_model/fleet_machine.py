@@ -8,8 +8,11 @@ from tests.fleet_model.cloud_steps import (
     back_up,
     define_kinds,
     delete_kind,
+    delete_namespace,
+    dying_namespaces,
     mark_kinds,
     restore,
+    sweep_namespaces,
     unmark_kind,
 )
 from tests.fleet_model.controlling import control
@@ -70,6 +73,7 @@ class FleetMachine:
         """Everything is well again, and a human releases what is held: then all is as it shall be."""
         world = self.world
         self.free_replicas()
+        sweep_namespaces(self)
         define_kinds(self, by_force=True)
         mark_kinds(self)
         heal_links(self)
@@ -218,7 +222,8 @@ class FleetMachine:
         """Somebody has made an object where a replica belongs."""
         world, namespace = self.world, f"robot-{robot}"
         world.server.make_namespace(namespace)
-        if self.served("goals") and (namespace, name) not in world.stored(f"goals.{GROUP}"):
+        is_free = namespace not in dying_namespaces(self) and (namespace, name) not in world.stored(f"goals.{GROUP}")
+        if self.served("goals") and is_free:
             labels = {"cloudrobotics.com/robot-name": robot} if labelled else {}
             world.cloud.create(name, kind="goals", namespace=namespace, spec={"x": -1}, labels=labels)
 
@@ -271,6 +276,8 @@ class FleetMachine:
 
 STEPS: Mapping[str, Callable[..., None]] = {
     **LINK_STEPS,
+    "delete_namespace": delete_namespace,
+    "sweep_namespaces": sweep_namespaces,
     "delete_kind": delete_kind,
     "define_kind": define_kinds,
     "unmark_kind": unmark_kind,

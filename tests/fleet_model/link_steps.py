@@ -114,7 +114,7 @@ def befall(machine: Machine, link: str, verb: str, part: str, fate: int, times: 
 
 
 def heal_links(machine: Machine) -> None:
-    """All links are well again, and both controllers run."""
+    """All links are well again, and both controllers run: one that stood still while it led ends first (F1.2)."""
     world = machine.world
     for link, weather in world.weather.items():
         world.mend(link)
@@ -123,6 +123,8 @@ def heal_links(machine: Machine) -> None:
         if name in world.processes:
             world.go_on(name)
             world.processes[name].fuse = None
+    world.pass_time(30.0)
+    for name in ("a", "b"):
         start(machine, name)
 
 
