@@ -182,6 +182,17 @@ def test_F5_2_a_crd_whose_deletion_is_seen_after_the_loss_holds_it():
     assert world.held() == {"uid-all": (Why.NOT_SERVED, 10)}
 
 
+def test_F5_2_robots_that_the_next_list_lacks_after_their_crd_went_are_held_for_though_the_kind_is_served_again():
+    world = World()
+    world.losses.gone(Input.ROBOTS)
+    world.alive()
+    world.gone("r1")
+    assert world.held() == {"uid-all": (Why.NOT_SERVED, 1)}
+    world.do(world.fleet.inputs_listed(Input.ROBOTS), listed=Input.ROBOTS)
+    world.gone("r2")
+    assert world.held() == {"uid-all": (Why.NOT_SERVED, 1)}
+
+
 def test_F2_3_replicas_of_a_kind_that_may_not_be_placed_go_with_their_placement_alone():
     world = World()
     world.do(world.fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_PLACEABLE)))

@@ -1,6 +1,7 @@
 """Deliberate defects of the controller: removal, statuses, rollouts and reports (F5 to F9)."""
 
 from crsyncer.fleet.controllers.inputs import Inputs
+from crsyncer.fleet.controllers.intake import Intake
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.placement_steps import Steps
 from crsyncer.fleet.controllers.placements import Placements
@@ -42,11 +43,14 @@ MUTANTS = (
            "kind.verdict is Verdict.NOT_SERVED or needed(key) & self._fleet.dead", "False",
            noticed_by="F5_2_deleting_our_own_crds_removes_nothing"),
     Mutant("what a new CRD lacks goes", Losses.changed,
-           "Why.NOT_SERVED if key.resource in self._gone else ", "",
+           "Why.NOT_SERVED if self._gone & {key.resource, Input.ROBOTS} else ", "",
            noticed_by="F5_2_S5_5_what_the_roots_new_CRD_lacks"),
+    Mutant("a CRD of the Robots that went is as one that is there", Intake.robots_gone,
+           "self._state.losses.served(Input.ROBOTS, is_served=False, now=self._state.now)", "",
+           noticed_by="F5_2_what_robots_had_that_went_with_their_crd_is_held_however_soon"),
     Mutant("Robots that a new CRD lacks are lost as others are", Losses.changed,
            "{key.resource, Input.ROBOTS}", "{key.resource}",
-           noticed_by="F5_2_what_robots_had_that_went_with_their_crd_is_held_however_soon"),
+           noticed_by="F5_2_robots_that_the_next_list_lacks_after_their_crd_went"),
     Mutant("a restore is not noticed", Inputs._rewound,
            "how is not Rewind.REBOOTED", "False",
            noticed_by="F5_2_S8_a_cloud_that_went_back_in_time_removes_nothing"),
