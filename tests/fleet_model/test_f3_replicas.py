@@ -317,7 +317,9 @@ def test_F3_5_drift_is_seen_also_where_nobody_wanted_the_replica_when_a_leader_b
         assert world.specs() == {"robot-r1/dock": {"x": 1}}
 
 
-@pytest.mark.parametrize(("answer", "most"), [(INTERNAL_ERROR, 30), (FORBIDDEN, 12)], ids=["500", "403"])
+@pytest.mark.parametrize(
+    ("answer", "most"), [(INTERNAL_ERROR, 30), (FORBIDDEN, 12), (CONFLICT, 30)], ids=["500", "403", "409"]
+)
 @pytest.mark.parametrize("verb", ["create", "patch", "delete"])
 def test_S10_a_write_that_fails_is_tried_again_with_waits_that_grow(verb: str, answer: Reply, most: int) -> None:
     with fleet(robots=2) as world:

@@ -242,7 +242,7 @@ class ReplicaWriter:
         return _DONE
 
     async def _look(self, key: ReplicaKey, wanted: Wanted | None, row: Row | None) -> Again:
-        """The object is not as it was seen: look at it, and decide anew."""
+        """The object is not as it was seen: look at it, and decide anew. One that is as it was is tried again later."""
         kind = self._state.fleet.index.kinds[key.kind]
         if row is not None:
             place = Key(row.namespace, row.name)
@@ -251,7 +251,7 @@ class ReplicaWriter:
         else:
             return _DONE
         reply = await self._get(kind, place)
-        if reply is None:
+        if reply is None or _is_as_seen(reply, row):
             return Again(back_off=True)
         if reply.status == HTTPStatus.NOT_FOUND:
             self._answers().object_gone(key.kind, place)
@@ -290,6 +290,14 @@ class ReplicaWriter:
         except SyncError:
             pass
         return None
+
+
+def _is_as_seen(reply: Reply, row: Row | None) -> bool:
+    """Whether an answer shows what was known of a replica: that there is none, or the one of that version."""
+    if row is None or reply.status == HTTPStatus.NOT_FOUND:
+        return row is None and reply.status == HTTPStatus.NOT_FOUND
+    metadata = reply.body["metadata"]
+    return (metadata["uid"], metadata.get("resourceVersion")) == (row.uid, row.resource_version)
 
 
 def _removal(key: ReplicaKey) -> str:
