@@ -10,7 +10,7 @@ from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.sharded import sharded
 from tests.fleet_model.sharing import mark, shared
 from tests.fleet_model.world_parts import PLACEMENTS
-from tests.model.simulation.answers import FORBIDDEN, failure
+from tests.model.simulation.answers import FORBIDDEN, failure, too_many
 
 INVALID = failure(422, "Invalid", "it is invalid", causes=[{"field": "robots"}])
 COLLECTORS, COMBINED = f"statuscollectors.{FLEET}", f"combinedstatuses.{FLEET}"
@@ -127,6 +127,30 @@ def test_S10_F6_2_F7_a_status_that_is_forbidden_is_tried_again_with_waits_that_g
         assert len(world.stored(COMBINED)) == 1
         assert world.stored(COLLECTORS)["", "c"]["status"]["errors"]
         assert (world.status().get("errors") or []) == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "part"),
+    [
+        ("patch", "/p/status"),
+        ("update", "/robotplacementdecisions/"),
+        ("create", "/combinedstatuses"),
+        ("patch", "/goals/dock/status"),
+    ],
+)
+def test_S9_1_S10_a_pause_that_the_server_asks_for_before_one_of_our_own_objects_is_kept(verb: str, part: str) -> None:
+    with fleet(robots=1) as world:
+        world.cloud.create("c", kind=COLLECTORS, spec={"select": [{"name": "phase", "def": "returned.status.phase"}]})
+        asked = world.inject(too_many(30.0), verb=verb, part=part, times=1e6)
+        world.edit(statusReturn="Singleton", statusCollectors=["c"])
+        world.cloud.set_status("dock", {"phase": "Ready"}, namespace="robot-r1")
+        if "decisions" in part:
+            world.robots("r2")
+        world.pass_time(28)
+        assert asked.met == 1
+        asked.times = 0
+        world.pass_time(40)
+        world.agree()
 
 
 def test_S10_F7_combined_statuses_that_are_forbidden_cost_a_request_a_minute_for_all() -> None:

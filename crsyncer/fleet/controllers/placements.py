@@ -6,7 +6,7 @@ from functools import partial
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.errors import NotGranted, NotLeading, SyncError
+from crsyncer.errors import NotGranted, NotLeading, SyncError, Throttled
 from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.mark_writer import SourceMarks
 from crsyncer.fleet.controllers.own_objects import OwnObjects
@@ -189,7 +189,9 @@ class Placements:
         except NotGranted as error:
             self._dispatcher.at(job, error.again)
             return
-        except SyncError:
+        except SyncError as error:
+            if isinstance(error, Throttled):
+                self._dispatcher.slow_down(error.retry_after)
             self._dispatcher.back_off(job)
             return
         self._dispatcher.succeeded(job)

@@ -7,7 +7,7 @@ from typing import assert_never
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Never, NotAllowed, NotGranted, NotLeading, SyncError, Unsure
+from crsyncer.errors import Never, NotAllowed, NotGranted, NotLeading, SyncError, Throttled, Unsure
 from crsyncer.fleet.controllers.own_objects import OwnObjects
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
 from crsyncer.fleet.domain import fleet_calls
@@ -226,7 +226,9 @@ class StatusReturn:
         except NotGranted as error:
             self._dispatcher.at(job, error.again)
             return
-        except SyncError:
+        except SyncError as error:
+            if isinstance(error, Throttled):
+                self._dispatcher.slow_down(error.retry_after)
             self._dispatcher.back_off(job)
             return
         self._dispatcher.succeeded(job)
