@@ -366,3 +366,14 @@ def test_a_replica_at_the_place_of_another_one_replaces_it():
     change = fleet.object_shown(first, GOALS)
     assert key("r1") in change.keys
     assert [each.source_id for each in fleet.rows] == ["0" * 24]
+
+
+def test_F2_3_the_objects_of_a_kind_can_be_forgotten_and_no_others():
+    fleet = Fleet(home="default")
+    fleet.kind_shown(KIND)
+    fleet.kind_shown(MAPS)
+    fleet.object_shown(goal(), GOALS)
+    fleet.object_shown(goal("hall"), MAPS.resource)
+    assert [each.name for each in fleet.index.forget_sources(GOALS)] == ["dock"]
+    assert [each.name for each in fleet.index.sources] == ["hall"]
+    assert fleet.index.forget_sources(GOALS) == []

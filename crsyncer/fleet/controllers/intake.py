@@ -143,8 +143,8 @@ class Intake:
 
     def sources_gone(self, kind: PlacedKind) -> None:
         """The objects of a kind that may not be placed, and that no placement names, are held no longer."""
-        for key in [key for key in self._state.fleet.index.sources if key.resource == kind.name]:
-            self.object_gone(kind.name, Key(key.namespace, key.name))
+        for key in self._state.fleet.index.forget_sources(kind.name):
+            self._returned.object_gone(kind.name, Key(key.namespace, key.name))
 
     def object_written(self, resource: str, raw: Json) -> None:
         """The answer to a write of ours shows a replica; the watch's event of it will tell nothing more."""

@@ -249,6 +249,13 @@ class Index:
         self._select(key, after)
         return before, after
 
+    def forget_sources(self, resource: str) -> list[SourceKey]:
+        """Hold the objects of a kind no longer, of which no placement names any; which that were."""
+        found = [key for key in self.sources if key.resource == resource]
+        for key in found:
+            del self.sources[key]
+        return found
+
     def put_placement(self, text: str, placement: Placement | None) -> None:
         """Take up a placement, or that it is gone (None)."""
         old = self.placements.pop(text, None)
