@@ -2,12 +2,13 @@
 
 import pytest
 
+from crsyncer.fleet.domain.shown.status_document import fleet_status
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.rolling import entries
-from tests.fleet_model.world_parts import INVENTORY_KIND
+from tests.fleet_model.world_parts import INVENTORY_KIND, STRIPS, called
 from tests.model.simulation.plane import GROUP
 
 
@@ -62,3 +63,22 @@ def test_F5_2_what_goes_while_a_crd_is_being_deleted_is_held_and_the_commands_sa
         assert asked.whens() == {"delete robot-r1/dock": "held"}
         [shown] = asked.explain("p", "r1")["replicas"]
         assert (shown["verdict"], shown["reason"]) == ("held", "KindNotServed")
+
+
+@pytest.mark.parametrize("kind", ["goals", INVENTORY_KIND, f"robotplacements.{FLEET}", STRIPS])
+def test_the_page_names_the_kinds_that_are_missing_as_fleet_status_does(kind: str) -> None:
+    with fleet(robots=3) as world:
+        world.strip("s", "/spec/x")
+        world.agree()
+        plural, _, group = kind.partition(".")
+        world.cloud.delete_kind(kind)
+        world.pass_time(1)
+        world.cloud.sweep(plural, group=group or GROUP)
+        world.pass_time(60)
+        controller = world.processes["a"].parts["controller"]
+        shown = world.clock.run(called(controller.facts))
+        own, asked = (
+            [each["message"] for each in document["reasons"] if each["code"] == "KindNotServed"]
+            for document in (fleet_status(shown), Asked(world).status())
+        )
+        assert own == asked
