@@ -8,7 +8,7 @@ from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.rolling import entries
-from tests.fleet_model.world_parts import INVENTORY_KIND, STRIPS, called
+from tests.fleet_model.world_parts import DECISIONS, INVENTORY_KIND, STRIPS, called
 from tests.model.simulation.plane import GROUP
 
 
@@ -65,7 +65,7 @@ def test_F5_2_what_goes_while_a_crd_is_being_deleted_is_held_and_the_commands_sa
         assert (shown["verdict"], shown["reason"]) == ("held", "KindNotServed")
 
 
-@pytest.mark.parametrize("kind", ["goals", INVENTORY_KIND, f"robotplacements.{FLEET}", STRIPS])
+@pytest.mark.parametrize("kind", ["goals", INVENTORY_KIND, f"robotplacements.{FLEET}", STRIPS, DECISIONS])
 def test_the_page_names_the_kinds_that_are_missing_as_fleet_status_does(kind: str) -> None:
     with fleet(robots=3) as world:
         world.strip("s", "/spec/x")

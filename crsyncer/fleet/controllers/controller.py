@@ -16,7 +16,7 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
 from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Input
-from crsyncer.fleet.domain.fleet_calls import PLACEMENTS, STRIPS
+from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS, STRIPS
 from crsyncer.fleet.domain.lease import REFUSED, UNLISTED
 from crsyncer.fleet.domain.resolution import all_listed
 from crsyncer.fleet.domain.rollout.reports import Report
@@ -28,8 +28,12 @@ from crsyncer.ports import Cluster, MetaStore
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
-_INPUTS = {Input.PLACEMENTS: PLACEMENTS.resource, Input.STRIPS: STRIPS.resource}
-"""The kinds of the inputs that are asked for, beside the Robots'."""
+_INPUTS = {
+    Input.PLACEMENTS: PLACEMENTS.resource,
+    Input.DECISIONS: DECISIONS.resource,
+    Input.STRIPS: STRIPS.resource,
+}
+"""The kinds of the inputs that have a CRD, beside the Robots'."""
 
 
 class FleetController:
@@ -108,7 +112,7 @@ class FleetController:
             ),
             now=now,
             reports={name: placements.reports.robots.of(name) for name in fleet.index.robots},
-            dead={name for each, name in inputs.items() if each in fleet.dead},
+            dead={name for each, name in inputs.items() if each in fleet.dead or fleet.index.is_missing(name)},
             edited=placements.edited,
             away={name: each.error or str(each.state) for name, each in self.shards.items() if not each.up.is_set()},
         )
