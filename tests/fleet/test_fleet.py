@@ -377,12 +377,3 @@ def test_F2_3_the_objects_of_a_kind_can_be_forgotten_and_no_others():
     assert [each.name for each in fleet.index.forget_sources(GOALS)] == ["dock"]
     assert [each.name for each in fleet.index.sources] == ["hall"]
     assert fleet.index.forget_sources(GOALS) == []
-
-
-def test_S5_5a_a_kind_is_missing_once_its_server_has_shown_that_it_does_not_serve_it():
-    fleet = Fleet(home="default")
-    assert not fleet.index.is_missing(GOALS)
-    fleet.kind_shown(KIND)
-    assert not fleet.index.is_missing(GOALS)
-    fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_SERVED))
-    assert fleet.index.is_missing(GOALS)

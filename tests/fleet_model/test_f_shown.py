@@ -66,7 +66,8 @@ def test_F5_2_what_goes_while_a_crd_is_being_deleted_is_held_and_the_commands_sa
 
 
 @pytest.mark.parametrize("kind", ["goals", INVENTORY_KIND, f"robotplacements.{FLEET}", STRIPS, DECISIONS])
-def test_the_page_names_the_kinds_that_are_missing_as_fleet_status_does(kind: str) -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_page_names_the_kinds_that_are_missing_as_fleet_status_does(kind: str, restarts: bool) -> None:
     with fleet(robots=3) as world:
         world.strip("s", "/spec/x")
         world.agree()
@@ -74,6 +75,9 @@ def test_the_page_names_the_kinds_that_are_missing_as_fleet_status_does(kind: st
         world.cloud.delete_kind(kind)
         world.pass_time(1)
         world.cloud.sweep(plural, group=group or GROUP)
+        if restarts:
+            world.kill()
+            world.start()
         world.pass_time(60)
         controller = world.processes["a"].parts["controller"]
         shown = world.clock.run(called(controller.facts))

@@ -112,7 +112,7 @@ class FleetController:
             ),
             now=now,
             reports={name: placements.reports.robots.of(name) for name in fleet.index.robots},
-            dead={name for each, name in inputs.items() if each in fleet.dead or fleet.index.is_missing(name)},
+            dead={name for each, name in inputs.items() if each in fleet.dead or self.leading.inputs[ROOT].lack(name)},
             edited=placements.edited,
             away={name: each.error or str(each.state) for name, each in self.shards.items() if not each.up.is_set()},
         )

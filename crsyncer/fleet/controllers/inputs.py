@@ -136,6 +136,11 @@ class Inputs:
         while resource not in self._shown and (resource in self._watched or not self.kinds.are_listed):
             await self._news.wait()
 
+    def lack(self, resource: str) -> bool:
+        """Whether the CRDs show that a kind is not served."""
+        kind = self.state.fleet.index.kinds.get(at(self.shard, resource))
+        return self.kinds.are_listed if kind is None else kind.verdict is Verdict.NOT_SERVED
+
     def _tell(self) -> None:
         self._news.set()
         self._news = asyncio.Event()

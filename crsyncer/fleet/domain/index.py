@@ -157,11 +157,6 @@ class Index:
         message = f"shard {shard}: {resource} is {scope} there, which it is not at the root"
         return replace(found, verdict=Verdict.NOT_PLACEABLE, message=message)
 
-    def is_missing(self, resource: str) -> bool:
-        """Whether the root has shown that it does not serve a kind."""
-        kind = self.kinds.get(resource)
-        return kind is not None and kind.verdict is Verdict.NOT_SERVED
-
     def problem_of(self, kind: PlacedKind, *, shared: bool) -> tuple[Verdict, str] | None:
         """Why a kind of one API server must not be placed in a mode, there or at the root; None: it may."""
         found = (each.problem_for(shared=shared) for each in (self.kinds[kind.resource], kind))
