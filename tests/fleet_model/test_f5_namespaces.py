@@ -6,6 +6,7 @@ from crsyncer.core.model import Json
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.controlling import fleet
 from tests.fleet_model.fleet_world import FleetWorld
+from tests.fleet_model.rolling import rolling
 from tests.fleet_model.world_parts import PLACEMENTS
 from tests.model.simulation.answers import failure
 
@@ -61,6 +62,30 @@ def test_F5_5_a_robots_namespace_that_somebody_makes_anew_gets_its_replicas() ->
             world.pass_time(70)
             assert len(world.specs()) == 3
         world.agree()
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_F8_1_a_rollout_goes_on_without_the_robot_whose_namespace_is_being_deleted_and_with_it_later(
+    is_begun: bool,
+) -> None:
+    with rolling(4, delay=5.0, maxFailures=1) as fleet:
+        world = fleet.world
+        if is_begun:
+            fleet.change(2, seconds=3.0)
+        world.cloud.finalize("dock", "lab/waits", namespace="robot-o2")
+        world.cloud.delete_namespace("robot-o2")
+        assert not world.cloud.sweep_namespace("robot-o2")
+        world.pass_time(10)
+        fleet.change(3)
+        fleet.settle()
+        assert fleet.with_content(3) >= {"o1", "o3", "o4"}
+        assert {fleet.states()[robot] for robot in ("o1", "o3", "o4")} == {"Ready"}
+        assert fleet.states()["o2"] != "Ready"
+        world.cloud.finalize("dock", namespace="robot-o2")
+        assert world.cloud.sweep_namespace("robot-o2")
+        fleet.settle()
+        assert fleet.with_content(3) == {"o1", "o2", "o3", "o4"}
+        assert set(fleet.states().values()) == {"Ready"}
 
 
 def test_F5_3_a_placement_goes_whose_robots_namespaces_are_being_deleted() -> None:
