@@ -307,6 +307,8 @@ class ReferenceRow:
     """The deletion of the primary's copy is verified: the related copies that only it needs go, before that copy."""
     unknown: bool = False
     """Which originals these are was never read, may not be stored (C5.6), or is damaged: each may be one of them."""
+    text: str = ""
+    """What the entry said when the primary was read (`RelatedEntry.text`)."""
 
 
 _UNFINISHED = "unfinished"

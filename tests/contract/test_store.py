@@ -64,7 +64,9 @@ class Puts:
                 kept = FinalizerRow(f"u{version}", "x/robot-r1", "cloud", since=1.5) if some else None
                 return lambda store: store.put_finalizer(resource, where, kept)
             case 7:
-                refers = ReferenceRow((("default", f"m{version}"),), selected="lab") if some else None
+                refers = (
+                    ReferenceRow((("default", f"m{version}"),), selected="lab", text=str(version)) if some else None
+                )
                 return lambda store: store.put_reference(resource, (("p", "maps"), where), refers)
             case 8:
                 return lambda store: store.put_meta(f"name-{number}", {"version": version, "x": [1, None]})

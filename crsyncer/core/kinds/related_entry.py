@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from crsyncer.core.content.object_content import digest
 from crsyncer.core.kinds.naming import Naming
 from crsyncer.core.kinds.sync_policy import Related
 from crsyncer.core.model import EntryId
@@ -34,3 +35,8 @@ class RelatedEntry:
     def id(self) -> EntryId:
         """What names the entry."""
         return self.policy, self.related.id
+
+    @property
+    def text(self) -> str:
+        """A digest of what says to which originals a primary refers: another one may say others."""
+        return digest([repr(self.related.objects), repr(self.related.namespace)])

@@ -1,8 +1,7 @@
 """What the store has of references to the originals of one kind, and of the copies that outlive them (C5.4)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from crsyncer.agent_ports import Store
 from crsyncer.core.content.selector import Selector
@@ -45,20 +44,20 @@ class ReferenceTable:
         self._store.put_reference(self._resource, source, stored)
         self._keep(source, row)
 
-    def release(self, source: Source) -> bool:
-        """The copy of a primary is gone, or its deletion is verified; whether it refers to known originals."""
-        row = self.rows.get(source)
-        if row is None or row.unknown:
-            return False
-        self.put(source, replace(row, released=True))
-        return True
-
     def put_unknown(self, source: Source, *, unreadable: bool) -> None:
         """A primary has not been read, or cannot be: any original may be one of those that it refers to."""
         if source not in self.rows:
             self.put(source, ReferenceRow(unknown=True))
         if unreadable and source in self.unknown:
             self.unreadable.add(source)
+
+    def doubt(self, entry: RelatedEntry, *, known: Container[Key]) -> None:
+        """An entry may have been edited: what it means of primaries that are neither shown nor gone nobody knows."""
+        for source in self.of(entry.id):
+            row = self.rows[source]
+            if source[1] not in known and row.text != entry.text and not row.released:
+                self.unknown.add(source)
+                self.unreadable.add(source)
 
     def recorded(self, entry: RelatedEntry, key: Key) -> References:
         """What a primary referred to when it was read last, also if it is released."""
@@ -98,11 +97,11 @@ def _places(row: ReferenceRow) -> Iterator[Key | str]:
         yield row.selected
 
 
-def row_of(references: References) -> ReferenceRow | None:
-    """The row of a primary that refers to these; None: they are none."""
+def row_of(references: References, entry: RelatedEntry) -> ReferenceRow:
+    """The row of a primary that refers to these by an entry."""
     selected = None if references.selection is None else references.selection.namespace
-    row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in references.keys)), selected)
-    return None if row == ReferenceRow() else row
+    originals = tuple(sorted((key.namespace, key.name) for key in references.keys))
+    return ReferenceRow(originals, selected, text=entry.text)
 
 
 class KeptCopies:

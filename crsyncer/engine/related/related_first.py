@@ -89,7 +89,7 @@ class RelatedFirst:
         ends = self._is_going(key) and self._has_no_copy(key) and self._is_unread(entry, key)
         if ends:
             self._released[source] = references
-            wanted.refer_no_more(source, references)
+            wanted.refer_no_more(entry, key, references)
         else:
             self._released.pop(source, None)
         return not ends
@@ -102,7 +102,7 @@ class RelatedFirst:
         for entry in self._entries.values():
             references = self._released.pop((entry.id, key), None)
             if references is not None:
-                self._wanted(entry.resource).refer((entry.id, key), references)
+                self._wanted(entry.resource).refer(entry, key, references)
 
     def hold(self) -> None:
         """Every deletion of primaries is held: those whose copies are still there refer to their originals again."""
@@ -112,7 +112,8 @@ class RelatedFirst:
             if copy is not None and not copy.terminating:
                 self._released.pop(source)
                 self._since.pop(key, None)
-                self._wanted(self._entries[id_].resource).refer(source, references)
+                entry = self._entries[id_]
+                self._wanted(entry.resource).refer(entry, key, references)
 
     def settled(self, key: Key) -> None:
         """Nothing has to be done about a pair: it may be gone."""

@@ -101,6 +101,9 @@ class RelatedObjects:
                             self._refer(kind, entry, key, body, stored=True)
                     else:  # it is damaged, or a Secret, of which no value is stored
                         self._wanted(entry.resource).table.put_unknown((entry.id, key), unreadable=False)
+        for entry in entries:
+            shown_or_gone = {*kind.cache.views[entry.related.origin], *kind.cache.tombstones}
+            self._wanted(entry.resource).table.doubt(entry, known=shown_or_gone)
         self._unread = {id_: latest for id_, latest in self._unread.items() if latest is not reading}
         self._show_primaries(kind)
         self._sweep()
@@ -150,7 +153,7 @@ class RelatedObjects:
             elif freshness is Freshness.CONFIRMED and not first.needs_former(entry, key):
                 del unshown[source]
                 if key in kind.cache.views[side] and not first.is_over(entry, key):
-                    self._wanted(entry.resource).refer(source, references)
+                    self._wanted(entry.resource).refer(entry, key, references)
 
     def _sweep(self) -> None:
         for wanted in self._wanted_by_kind.values():
@@ -224,7 +227,7 @@ class RelatedObjects:
         if not first.refers(entry, key, references):
             return
         if is_enough or references.cover(wanted.table.recorded(entry, key)):
-            wanted.refer((entry.id, key), references)
+            wanted.refer(entry, key, references)
         else:
             unshown[entry.id, key] = references
             wanted.refer_besides(entry, key, references)

@@ -155,18 +155,19 @@ class WantedOriginals:
 
     # What primaries say
 
-    def refer(self, source: Source, references: References = NO_REFERENCES) -> None:
-        """A primary refers to these originals now."""
-        self._change(source, row_of(references), references)
+    def refer(self, entry: RelatedEntry, key: Key, references: References) -> None:
+        """A primary refers to these originals now. That they are none is recorded where they were others before."""
+        source = entry.id, key
+        is_row = references != NO_REFERENCES or source in self.table.rows
+        self._change(source, row_of(references, entry) if is_row else None, references)
 
-    def refer_no_more(self, source: Source, references: References) -> None:
+    def refer_no_more(self, entry: RelatedEntry, key: Key, references: References) -> None:
         """A primary that was not read before referred to these: it is released at once, as its copy is gone."""
-        row = row_of(references)
-        self._change(source, row and replace(row, released=True), NO_REFERENCES)
+        self._change((entry.id, key), replace(row_of(references, entry), released=True), NO_REFERENCES)
 
     def refer_besides(self, entry: RelatedEntry, key: Key, references: References) -> None:
         """A primary that is not shown yet, or not alone, refers to these, too, besides those that the store has."""
-        self.refer((entry.id, key), self.table.recorded(entry, key) | references)
+        self.refer(entry, key, self.table.recorded(entry, key) | references)
 
     def refer_as_before(self, entry: RelatedEntry, key: Key) -> None:
         """A primary of which nothing is shown yet, or any more, refers to what the store has."""
@@ -176,8 +177,9 @@ class WantedOriginals:
 
     def release(self, source: Source) -> None:
         """The copy of a primary is gone, or its deletion is verified: what only it needs goes. `forget` follows."""
-        if self.table.release(source):
-            self._refer(source, NO_REFERENCES)
+        row = self.table.rows.get(source)
+        if row is not None and not row.unknown:
+            self._change(source, replace(row, released=True), NO_REFERENCES)
 
     def forget(self, source: Source) -> None:
         """A primary is gone, and its copy, and what only they needed."""
