@@ -1,5 +1,6 @@
 """What keeps copies, as a judge sees it: holds, kinds that are gone, restores, the brake (S5.5, S8.3, C1.7, C5.4)."""
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ class Original:
     leaving: bool = False
     released: bool = False
     """Its deletion was verified, and a related copy went with it: a hold that comes later does not bring that back."""
+    gained: dict[str, float] = field(default_factory=dict)
+    """When it, or its copy, came to name ConfigMaps: a deletion may have been on its way."""
     followed: bool = False
     """Upstream has had another object of its name since: the copy is that one's now (S5.4)."""
 
@@ -79,6 +82,7 @@ class KeepingJudge:
         uid = obj["metadata"]["uid"]
         known = self.originals.setdefault(uid, Original(obj["metadata"]["name"], change.resource, maps_of(obj)))
         self._note(known, maps_of(obj))
+        self._gain(known, change.before, obj)
         self.born.setdefault(uid, self.machine.world.clock.now)
         if change.before is None:
             for other in self.originals.values():
@@ -87,6 +91,10 @@ class KeepingJudge:
         known.leaving |= "deletionTimestamp" in obj["metadata"] and not dying
         if change.after is None:
             known.end = End.KIND if dying and not known.leaving else End.USER
+
+    def _gain(self, known: Original, before: Json | None, after: Json) -> None:
+        names = set(maps_of(after)) - set(maps_of(before or {}))
+        known.gained |= dict.fromkeys(names, self.machine.world.clock.now)
 
     def _note(self, known: Original, maps: tuple[str, ...]) -> None:
         known.maps, known.needed = maps, maps if self.entry_known else ()
@@ -124,6 +132,11 @@ class KeepingJudge:
             self.violations.append(str(violation))
 
     def _look(self, write: "Write") -> None:
+        if write.after is not None and write.resource == "configmaps":
+            for known in self.originals.values():  # what it needs is there again
+                known.released &= known.end is not None or known.leaving or write.name not in known.maps
+        elif write.after is not None and (original := self.originals.get(stamp(write.after))) is not None:
+            self._gain(original, write.before, write.after)
         if write.verb != "delete" or write.status >= 300 or write.before is None or write.late:
             return
         if write.resource in self.machine.downstream_kinds and write.side is self.machine.down.side:
@@ -145,16 +158,23 @@ class KeepingJudge:
         if where is None:
             return  # its original is gone
         name = where[1]
-        copies = (self.originals.get(stamp(each)) for each in self.machine.copies().values())
-        users = [each for each in copies if each is not None and name in each.maps and not each.followed]
-        for each in users:
-            if name in self._needs(each) and (reason := self._why_kept(each, write.time)):
-                raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
-            each.released |= each.end is not None or each.leaving
+        copies = {stamp(each) for each in self.machine.copies().values()} & self.originals.keys()
+        found = {uid: self.originals[uid] for uid in copies}
+        users = {uid: each for uid, each in found.items() if name in each.maps and not each.followed}
         stay = {o["metadata"]["uid"] for o in self.machine.primaries().values() if self.machine.is_selected(o)}
-        staying = {uid for uid in stay if (known := self.originals.get(uid)) in users and not known.leaving}
-        if users and len(staying) == len(users):  # else it goes with the primary that goes, whoever needed it, too
+        goes_on = self.machine.holds_nothing()
+        for uid, each in users.items():
+            is_over = each.released or write.time - each.gained.get(name, -math.inf) < self._slowly()
+            if name in self._needs(each) and not is_over and (reason := self._why_kept(each, write.time)):
+                raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
+            each.released |= each.end is not None or each.leaving or (goes_on and uid not in stay)
+        if users and all(uid in stay and not each.leaving for uid, each in users.items()):
+            # else it goes with the primary that goes, whoever needed it, too
             self._count(write, len(self.machine.related_copies()))
+
+    def _slowly(self) -> float:
+        """For how long the agent may not have heard of something, and what it asks for be on its way, in seconds."""
+        return 0.1 + sum(each.latency + each.jitter + each.lag for each in self.machine.world.weather.values())
 
     def _why_kept(self, known: Original, now: float) -> str:
         """What keeps the copy of a primary; empty: nothing."""

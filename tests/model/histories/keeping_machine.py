@@ -4,7 +4,10 @@ import contextlib
 from typing import Any
 
 from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.kinds.sync_policy import Reference
 from crsyncer.core.model import Json, Side
+from crsyncer.core.related.relate import related_entries
+from crsyncer.engine.kinds.kind import Kind
 from crsyncer.errors import SyncError
 from tests.model.histories.environment import Environment
 from tests.model.histories.keeping_clusters import Clusters
@@ -50,8 +53,6 @@ class KeepingMachine:
         self.clusters = Clusters(self)
         self.pointed = True
         """The entry names the field that there is."""
-        self._pointed_at = 0.0
-        """When the reference was edited last, in seconds since the world began."""
         self._kind = "goals"
         self._edits: Json = {}
         self._chosen: Json = {}
@@ -81,8 +82,23 @@ class KeepingMachine:
         found = self.judge.violations + self.world.judge.violations + self.world.troubles
         if found:
             raise Violation(found[0])
-        is_news = self.world.clock.now == self._pointed_at  # no event can have told the agent yet
-        self.judge.entry_known |= self.pointed and not is_news and self.clusters.may_notice(self.world.robot)
+        self.judge.entry_known |= self.pointed and self.clusters.may_notice(self.world.robot) and self._follows_entry()
+
+    def _follows_entry(self) -> bool:
+        """Whether the agent has heard which field the entry names."""
+        kind = self._kind_in_sync()
+        entries = related_entries(kind.policy) if kind is not None else ()
+        return any(each.related.objects == Reference(_REFERENCES[0]) for each in entries)
+
+    def holds_nothing(self) -> bool:
+        """Whether the agent holds no deletion of all goals."""
+        kind = self._kind_in_sync()
+        return kind is not None and kind.hold_driver.holds.held_every() is None
+
+    def _kind_in_sync(self) -> Kind | None:
+        life = self.world.life
+        row = None if life is None else life.engine.kinds.entries.get(GOALS)
+        return None if row is None else row.kind
 
     # Objects
 
@@ -214,7 +230,7 @@ class KeepingMachine:
     def point(self, wrong: int) -> None:
         """Somebody edits the reference, with a typo or without."""
         self.pointed = not wrong
-        self.judge.entry_known, self._pointed_at = False, self.world.clock.now
+        self.judge.entry_known = False
         self.apply()
 
     def apply(self) -> None:

@@ -17,3 +17,29 @@ def test_C5_4_a_kept_copy_needs_nothing_by_an_edit_that_went_with_the_crd_before
     """What holds a primary's copy holds what it needs: of the edit nobody can know any more."""
     steps = (Step("put", (11, 3)), Step("refer", (3, 11)), Step("cut", ("cloud",)), Step("delete_kind", ("cloud",)))
     KeepingMachine(KeepingHistory(0, Keeping("cloud", "cloud", 8), (*steps, Step("wait", (0.005,))))).run()
+
+
+def test_C5_4_what_went_with_a_primary_that_is_not_selected_any_more_does_not_come_back_with_a_later_hold() -> None:
+    """Its copy was about to go, too: then so many others are deleted that a list has to say so, and none comes."""
+    ends = (Step("refuse_lists", (120.0,)), Step("clear_out", (12,)), Step("name", (1,)))
+    steps = (Step("select", (1, False)), Step("wait", (5.0,)), *ends)
+    KeepingMachine(KeepingHistory(1922476, Keeping("cloud", "robot", 12), steps)).run()
+
+
+def test_C5_4_nor_with_a_backup_of_the_cluster_of_the_copies() -> None:
+    """What goes there once more goes as it did before, although the CRD of the primaries is gone by now."""
+    gone = (Step("wait", (5.0,)), Step("delete_kind", ("robot",)), Step("restore", ("cloud", "cut")))
+    steps = (Step("select", (1, False)), Step("snapshot", ("cloud",)), *gone)
+    KeepingMachine(KeepingHistory(1923044, Keeping("robot", "robot", 12), steps)).run()
+
+
+def test_C5_4_an_entry_that_the_agent_has_not_heard_of_says_nothing_of_primaries_that_go_meanwhile() -> None:
+    typo = (Step("point", (1,)), Step("wait", (20.0,)), Step("point", (0,)))
+    steps = (Step("delay", ("robot", 0.5, 2.0)), *typo, Step("hold"), Step("clear_out", (5,)))
+    KeepingMachine(KeepingHistory(1925204, Keeping("cloud", "cloud", 2), steps)).run()
+
+
+def test_C5_4_a_deletion_that_is_on_its_way_as_an_object_comes_to_refer_to_the_original_is_not_wrong() -> None:
+    slow = (Step("delay", ("cloud", 2.0, 0.5)), Step("make_anew", ("robot", "seen", 0)), Step("refer", (8, 11)))
+    steps = (Step("remove", (11,)), Step("hold"), *slow)
+    KeepingMachine(KeepingHistory(1928062, Keeping("cloud", "robot", 12), steps)).run()
