@@ -56,6 +56,10 @@ class RelatedCopies(Protocol):
         """Nothing has to be done about a pair: it may be gone."""
         ...
 
+    def name_taken(self, key: Key) -> None:
+        """Something else has the name of a primary's copy."""
+        ...
+
     def hold(self) -> None:
         """Every deletion of the primaries is held, so the related copies that they need are kept, too (C5.4)."""
         ...

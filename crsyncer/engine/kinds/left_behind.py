@@ -64,7 +64,7 @@ class LeftBehind:
         self._connection = context.connections[self._policy.downstream]
         self._places = FormerPlaces(self._policy.resource, context.store)
         self._places.be_at(self._policy.endpoint(self._policy.downstream))
-        self._cache.elsewhere = dict.fromkeys(self._left(), False)
+        self._cache.elsewhere = dict.fromkeys(self.originals(), False)
         self._cache.uncounted = self._is_uncounted
         self._obstacles: dict[str, Obstacle] = {}
         """What keeps copies in former places from being deleted, by uid."""
@@ -73,7 +73,7 @@ class LeftBehind:
         self._awaits_copies = bool(unanswered_creates(self._cache.records, self._holds.copies))
         """Whether creates before the edit had no answer, so that their copies may come after the count (S10)."""
 
-    def _left(self) -> set[Key]:
+    def originals(self) -> set[Key]:
         """The originals of the copies that are where they were."""
         return {copy.original for each in self._places.places for copy in each.copies.values()}
 
@@ -281,7 +281,7 @@ class LeftBehind:
 
     def _look_again(self) -> None:
         """Last statuses were read, and copies may have gone: those of what upstream deletes are waited for (C6.3)."""
-        cache, left = self._cache, self._left()
+        cache, left = self._cache, self.originals()
         upstream = cache.views[self._policy.upstream]
         going = {key for key in cache.elsewhere if key not in upstream or upstream[key].terminating}
         waiting = (going & left) - self._holds.copies.keys()
@@ -321,6 +321,8 @@ class LeftBehind:
                 self._context.recorder.record(fact)
             self._places.found(former, left)
             self._look_again()
+            for uid in former.copies.keys() - left.keys():
+                self._reconciler.enqueue(former.copies[uid].original)
         if failed is not None:
             raise failed
 

@@ -371,6 +371,8 @@ class Reconciler:
     def _hold(self, key: Key, hold: Hold) -> None:
         with self._hold_driver.event() as machine:
             new = machine.holds.hold(key, hold, self._context.clock())
+        if hold.reason is HoldReason.NAME_TAKEN and self.related_first is not None:
+            self.related_first.name_taken(key)
         if new:
             side = self.policy.upstream if hold.reason is HoldReason.ODD_STATUS else self.policy.downstream
             message = f"{hold.reason}: {hold.message}"

@@ -115,6 +115,13 @@ class RelatedFirst:
                 entry = self._entries[id_]
                 self._wanted(entry.resource).refer(entry, key, references)
 
+    def name_taken(self, key: Key) -> None:
+        """Something else has the name of a primary's copy: if that is gone, what it said that it needs is over."""
+        if self._has_no_copy(key) and key not in self._kind.left_behind.originals():
+            for entry in self._entries.values():
+                if entry.related.origin is self._policy.downstream:
+                    self._wanted(entry.resource).forget((entry.id, key))
+
     def settled(self, key: Key) -> None:
         """Nothing has to be done about a pair: it may be gone."""
         if not self._has_no_copy(key) or not self._is_gone(key):

@@ -6,6 +6,7 @@ from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Json, Side
 from tests.model.scenes.config_maps import annotate_map, data, delete_map, maps, put_map
 from tests.model.scenes.policies import apply_policy, delete_policy, edit_policy, put_policy
+from tests.model.scenes.projected import JOB_KIND, JOBS, TASKS, tasks
 from tests.model.scenes.related import BOTH, EDGE, MAPS, ends, entry, part_entry, parts, refer, related
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import SOURCES, holds, refuse_lists, release, restart, roles
@@ -262,3 +263,41 @@ def test_C5_4_a_primary_refers_to_nothing_new_once_the_deletion_of_its_copy_is_v
         assert (world.cloud.objects(), world.robot.objects(), set(data(there))) == ({}, {}, {"m"})
         world.add("g", spec={"maps": ["n"]})
         assert set(data(there)) == {"m", "n"}
+
+
+def test_C5_4_a_primary_whose_copy_is_gone_and_whose_name_somebody_else_has_taken_refers_to_nothing() -> None:
+    with related(source="robot") as world:
+        put_map(world.cloud, "m", x="1")
+        world.add("g", source="robot", spec={"maps": ["m"]})
+        assert data(world.robot) == {"m": {"x": "1"}}
+        with world.down():
+            world.cloud.delete("g")
+            world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        assert (data(world.robot), holds(world)) == ({}, [("NameTaken", 1)])
+        world.cloud.delete("g")
+        world.settle()
+        assert (data(world.robot), holds(world)) == ({"m": {"x": "1"}}, [])
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_C5_4_C1_7_nor_does_one_whose_copy_was_somewhere_else_once_that_is_gone(count: int) -> None:
+    with tasks("robot", related=[entry()]) as world:
+        names = [f"g{number}" for number in range(count)]
+        for name in names:
+            put_map(world.cloud, name, x="1")
+            world.cloud.create(name, kind=JOB_KIND, spec={})
+            world.robot.create(name, spec={"maps": [name]})
+        world.settle()
+        before = data(world.robot)
+        assert set(before) == set(names)
+        edit_policy(world, related=[entry()], projection=JOBS, seconds=60)
+        if count > 5:
+            assert sorted(holds(world)) == [("NameTaken", count), ("SelectionChanged", count)]
+            assert (len(world.cloud.objects(TASKS)), data(world.robot)) == (count, before)
+            ids = {hold["reason"]: hold["id"] for hold in world.status()["holds"]}
+            world.order("release", id=ids["SelectionChanged"])
+            world.pass_time(60)
+        held = [("MassDeletion", count)] if count > 5 else []  # the primaries stay: too many to go without a human
+        assert sorted(holds(world)) == [*held, ("NameTaken", count)]
+        assert (world.cloud.objects(TASKS), data(world.robot)) == ({}, before if held else {})

@@ -6,6 +6,7 @@ from crsyncer.core.pair import decide
 from crsyncer.core.related import relate
 from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.caching.informer import Informer
+from crsyncer.engine.kinds.left_behind import LeftBehind
 from crsyncer.engine.pairs.outcomes import Outcomes
 from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.engine.pairs.writer import Writer
@@ -108,6 +109,15 @@ MUTANTS = (
     Mutant("an edited entry leaves unknown what primaries referred to that are gone", RelatedObjects._read_primaries,
            ", *kind.cache.tombstones}", "}",
            noticed_by="C5_4_no_edit_of_an_entry_leaves_unknown_what_is_needed_by_copies_of_primaries_that_are_gone"),
+    Mutant("a copy that is gone needs what it needed while something else has its name", RelatedFirst.name_taken,
+           "if self._has_no_copy(key)", "if False",
+           noticed_by="C5_4_a_primary_whose_copy_is_gone_and_whose_name_somebody_else_has_taken_refers_to_nothing"),
+    Mutant("a copy that an edit has left somewhere else needs nothing as its name is taken", RelatedFirst.name_taken,
+           "and key not in self._kind.left_behind.originals()", "",
+           noticed_by="C5_4_C1_7_nor_does_one_whose_copy_was_somewhere_else_once_that_is_gone"),
+    Mutant("nobody looks at a pair whose copy is gone from where it was", LeftBehind._delete,
+           "self._reconciler.enqueue(former.copies[uid].original)", "pass",
+           noticed_by="C5_4_C1_7_nor_does_one_whose_copy_was_somewhere_else_once_that_is_gone"),
     Mutant("what nobody can read by an edited entry is waited for", ReferenceTable.doubt,
            "self.unreadable.add(source)", "pass",
            noticed_by="C5_4_C6_3_what_an_edited_entry_leaves_unknown_keeps_related_copies_and_delays_no_deletion"),

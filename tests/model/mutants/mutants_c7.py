@@ -95,7 +95,7 @@ MUTANTS = (
            "finalizers=loaded.finalizers", "finalizers={}",
            noticed_by="C6_3_the_policys_selector_is_a_label_too"),
     Mutant("a copy in its former place is not read before there is another one", LeftBehind.__init__,
-           "dict.fromkeys(self._left(), False)", "{}",
+           "dict.fromkeys(self.originals(), False)", "{}",
            noticed_by="C1_7_a_former_place_is_asked_for_again_where_no_answer_says_what_is_there"),
     Mutant("a copy in its former place does not wait for related ones", LeftBehind._delete,
            "if self._waits(copy.original):", "if False:",
