@@ -352,3 +352,21 @@ def test_C5_4_references_cover_others_that_name_and_select_no_more():
     assert [both.cover(each) for each in (both, References(), References(frozenset({other})))] == [True] * 3
     assert not both.cover(References(frozenset({Key("default", "o")})))
     assert not both.cover(References(selection=north))
+
+
+def test_C5_4_an_entry_has_another_text_where_it_may_mean_other_originals_and_no_other_one_where_it_may_not():
+    def text(**more: Any) -> str:
+        [found] = related_entries(primaries(entry(**more)))
+        return found.text
+
+    objects: list[Json] = [{"reference": "/spec/a"}, {"name": "a"}, {"selector": {"matchLabels": {"a": "b"}}}]
+    others: list[Json] = [{"reference": "/spec/b"}, {"name": "{name}"}]
+    differing = [*objects, *others, *(each | {"namespace": "a"} for each in objects)]
+    assert len({text(object=each) for each in differing}) == len(differing)
+    same: list[Json] = [
+        {"status": True},
+        {"cleanup": "keep"},
+        {"naming": {"name": "x-{name}"}},
+        {"filterByRobotName": True},
+    ]
+    assert {text(**each) for each in same} == {text()}
