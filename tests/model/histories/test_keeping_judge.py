@@ -43,3 +43,9 @@ def test_C5_4_a_deletion_that_is_on_its_way_as_an_object_comes_to_refer_to_the_o
     slow = (Step("delay", ("cloud", 2.0, 0.5)), Step("make_anew", ("robot", "seen", 0)), Step("refer", (8, 11)))
     steps = (Step("remove", (11,)), Step("hold"), *slow)
     KeepingMachine(KeepingHistory(1928062, Keeping("cloud", "robot", 12), steps)).run()
+
+
+def test_C5_4_a_copy_that_an_edit_takes_twice_in_a_minute_is_one_of_few() -> None:
+    typo = (Step("point", (1,)), Step("wait", (20.0,)))
+    steps = (Step("clear_out", (5,)), *typo, Step("point", (0,)), Step("refuse_lists", (5.0,)), *typo)
+    KeepingMachine(KeepingHistory(1922821, Keeping("robot", "robot", 8), steps)).run()
