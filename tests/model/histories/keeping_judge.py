@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from crsyncer.core.model import Json
+from tests.model.histories.policy_references import GOALS
 from tests.model.simulation.check import Violation
 from tests.model.simulation.judge import stamp
 from tests.model.simulation.storage import Change, Where
@@ -122,6 +123,10 @@ class KeepingJudge:
         for known in self.originals.values():
             if known.end is not None:
                 known.end = End.USER
+
+    def reselected(self) -> None:
+        """Somebody edits which goals are synced, or what they are in the cloud: each edit is counted anew (C1.7)."""
+        self._unwanted.pop(GOALS, None)
 
     # What the agent does
 

@@ -209,6 +209,7 @@ class KeepingMachine:
         """Somebody edits which goals are synced."""
         self._chosen = {"selector": {"matchLabels": {"tier": "edge"}}} if edge else {}
         self._chosen |= {"byRobotName": True} if robot else {}
+        self.judge.reselected()
         self.apply()
 
     def mutate(self, which: int) -> None:
@@ -225,6 +226,7 @@ class KeepingMachine:
         """Somebody edits what goals are in the cloud, where they come from there."""
         if self.up.side is Side.CLOUD:
             self._kind = TASKS if on else "goals"
+            self.judge.reselected()
             self.apply()
 
     def point(self, wrong: int) -> None:

@@ -49,3 +49,8 @@ def test_C5_4_a_copy_that_an_edit_takes_twice_in_a_minute_is_one_of_few() -> Non
     typo = (Step("point", (1,)), Step("wait", (20.0,)))
     steps = (Step("clear_out", (5,)), *typo, Step("point", (0,)), Step("refuse_lists", (5.0,)), *typo)
     KeepingMachine(KeepingHistory(1922821, Keeping("robot", "robot", 8), steps)).run()
+
+
+def test_C1_7_of_two_edits_each_may_leave_a_few_copies_behind() -> None:
+    steps = (Step("select", (1, True)), Step("wait", (5.0,)), Step("kill"), Step("project", (1,)))
+    KeepingMachine(KeepingHistory(1934960, Keeping("cloud", "robot", 8, "keep"), steps)).run()
