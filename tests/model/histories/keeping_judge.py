@@ -60,6 +60,8 @@ class KeepingJudge:
     """When a human held every deletion of goals, and the agent had answered."""
     entry_known: bool = True
     """The entry names the field that there is, and the agent has had the time to notice that."""
+    _heard: float = math.inf
+    """Since when the agent has been known to follow an entry that names the field that there is."""
     _unwanted: dict[str, dict[str, float]] = field(default_factory=dict)
     """By kind, the copies that the agent deleted whose originals are there and only not wanted or selected any more,
     and when it did so last."""
@@ -100,9 +102,13 @@ class KeepingJudge:
     def _note(self, known: Original, maps: tuple[str, ...]) -> None:
         known.maps, known.needed = maps, maps if self.entry_known else ()
 
+    def _is_final(self, known: Original) -> bool:
+        """Whether a primary is gone from where it is read, so that no edit changes what it refers to."""
+        return known.end is not None and self.machine.origin is self.machine.up
+
     def _needs(self, known: Original) -> tuple[str, ...]:
-        """The ConfigMaps that a primary refers to; where it is gone from where it is read, no edit changes them."""
-        if known.end is not None and self.machine.origin is self.machine.up:
+        """The ConfigMaps that a primary refers to."""
+        if self._is_final(known):
             return known.needed
         return known.maps if self.machine.pointed else ()
 
@@ -137,6 +143,7 @@ class KeepingJudge:
             self.violations.append(str(violation))
 
     def _look(self, write: "Write") -> None:
+        self._heard = min(self._heard, write.time) if self.machine.follows_entry() else math.inf
         if write.after is not None and write.resource == "configmaps":
             for known in self.originals.values():  # what it needs is there again
                 known.released &= known.end is not None or known.leaving or write.name not in known.maps
@@ -169,7 +176,8 @@ class KeepingJudge:
         stay = {o["metadata"]["uid"] for o in self.machine.primaries().values() if self.machine.is_selected(o)}
         goes_on = self.machine.holds_nothing()
         for uid, each in users.items():
-            is_over = each.released or write.time - each.gained.get(name, -math.inf) < self._slowly()
+            heard = max(each.gained.get(name, 0.0), 0.0 if self._is_final(each) else self._heard)
+            is_over = each.released or write.time < heard + self._slowly()
             if name in self._needs(each) and not is_over and (reason := self._why_kept(each, write.time)):
                 raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
             each.released |= each.end is not None or each.leaving or (goes_on and uid not in stay)

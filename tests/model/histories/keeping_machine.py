@@ -82,9 +82,9 @@ class KeepingMachine:
         found = self.judge.violations + self.world.judge.violations + self.world.troubles
         if found:
             raise Violation(found[0])
-        self.judge.entry_known |= self.pointed and self.clusters.may_notice(self.world.robot) and self._follows_entry()
+        self.judge.entry_known |= self.pointed and self.clusters.may_notice(self.world.robot) and self.follows_entry()
 
-    def _follows_entry(self) -> bool:
+    def follows_entry(self) -> bool:
         """Whether the agent has heard which field the entry names."""
         kind = self._kind_in_sync()
         entries = related_entries(kind.policy) if kind is not None else ()

@@ -54,3 +54,9 @@ def test_C5_4_a_copy_that_an_edit_takes_twice_in_a_minute_is_one_of_few() -> Non
 def test_C1_7_of_two_edits_each_may_leave_a_few_copies_behind() -> None:
     steps = (Step("select", (1, True)), Step("wait", (5.0,)), Step("kill"), Step("project", (1,)))
     KeepingMachine(KeepingHistory(1934960, Keeping("cloud", "robot", 8, "keep"), steps)).run()
+
+
+def test_C5_4_what_a_human_has_released_goes_until_the_agent_hears_that_the_entry_is_correct_again() -> None:
+    cut = (Step("cut", ("robot",)), Step("delay", ("robot", 2.0, 0.1)), Step("release"), Step("hold"))
+    steps = (Step("point", (1,)), Step("wait", (20.0,)), *cut)
+    KeepingMachine(KeepingHistory(1923555, Keeping("cloud", "cloud", 12), steps)).run()
