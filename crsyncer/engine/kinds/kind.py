@@ -337,12 +337,13 @@ class Kind:
     def _rewound(self, side: Side, how: Rewind) -> None:
         """A side was restored or rebuilt, or has booted, which is no restore (S8.3, S5.5c).
 
-        Deletions that a restored upstream would cause are held. A restored downstream is only reconciled.
+        Deletions that a restored upstream would cause are held. A restored downstream is only reconciled; it may have
+        copies again that an edit has left behind, as one has that lost its last writes.
         """
         self._rewound_sides.add(side)
         upstream, restored = side is self.policy.upstream, how is not Rewind.REBOOTED
-        if restored and not upstream:
-            self.left_behind.count_again()
+        if not upstream:
+            self.left_behind.count_again() if restored else self.left_behind.look_again()
         with self.hold_driver.event() as machine:
             if how is Rewind.REBUILT or (restored and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())

@@ -70,6 +70,8 @@ class LeftBehind:
         """What keeps copies in former places from being deleted, by uid."""
         self._spawn = spawn
         self._task: asyncio.Task[None] | None = None
+        self._may_be_back = False
+        """Whether copies may be there again that the selector does not match (S8.4)."""
         self._awaits_copies = bool(unanswered_creates(self._cache.records, self._holds.copies))
         """Whether creates before the edit had no answer, so that their copies may come after the count (S10)."""
 
@@ -98,6 +100,10 @@ class LeftBehind:
             with self._hold_driver.event() as machine:
                 machine.holds.count_selection(self._context.clock())
 
+    def look_again(self) -> None:
+        """Downstream has booted: it may have copies again that an edit had left behind, as its last writes are lost."""
+        self._may_be_back = bool(self._marks)
+
     async def _count_late(self) -> None:
         await asyncio.sleep(LATEST_SECONDS)
         self.count_again()
@@ -122,7 +128,7 @@ class LeftBehind:
     def _has_work(self) -> bool:
         if not self._connection.up.is_set() or self._reconciler.stopped:
             return False
-        if self._holds.is_counting or not all(self._cache.elsewhere.values()):
+        if self._holds.is_counting or self._may_be_back or not all(self._cache.elsewhere.values()):
             return all(
                 Freshness.STORED not in self._informer_set.freshnesses(side) for side in self._context.connections
             )
@@ -135,6 +141,11 @@ class LeftBehind:
         )
 
     async def _look(self) -> None:
+        if self._may_be_back:
+            await self._find_unselected()
+            self._may_be_back = False
+            if any(view.unselected for view in self._holds.copies.values()):
+                self.count_again()
         counting = self._holds.is_counting or _SELECTION in self._holds.kind_wide
         if counting:
             incomplete = [side for side in self._context.connections if not self._informer_set.is_complete(side)]

@@ -225,6 +225,21 @@ def test_C1_7_S8_3_what_a_restored_cluster_has_again_is_not_left_behind(source: 
         assert names(down) == ({"on 2", f"off {few}"} if held else {"on 2"})
 
 
+@FILTERS
+def test_C1_7_S8_4_nor_what_a_robot_has_again_that_boots_and_has_lost_its_last_writes(edit: str) -> None:
+    with kind("cloud", few=3) as world:
+        backup = world.robot.snapshot()
+        edit_policy(world, **EDITS[edit], seconds=60)
+        assert names(world.robot) == {"on 2"}
+        with world.down(kill=True):
+            world.boots += 1
+            world.robot.restore(backup)
+            apply_policy(world.robot, **EDITS[edit])
+            world.robot.others_write(100)  # no revision tells of it any more
+        world.pass_time(120)
+        assert (holds(world), names(world.robot)) == ([], {"on 2"})
+
+
 @BOTH
 def test_C1_7_an_original_that_is_selected_again_keeps_its_copy(source: str) -> None:
     with kind(source, few=12) as world:
