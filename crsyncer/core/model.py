@@ -205,6 +205,9 @@ class Record:
     """The robot's own object with the status, of whichever upstream object had the name; None: there is none."""
     returned: bool = False
     """It is that object, not upstream's, of which `acknowledged` and what follows from that is said (F10.3)."""
+    seeding: str = ""
+    """The resourceVersion of a related copy that was sent a status, until an answer or another version shows what
+    became of that: it has it or not, whatever its original has since (C5.5)."""
 
 
 ANY_STATUS = "*"

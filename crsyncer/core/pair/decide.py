@@ -222,12 +222,12 @@ def _may_undo_status(
 def _is_to_follow(upstream: View, downstream: View, known: Record, *, audit: bool) -> bool:
     """Whether the status of a related object has to be written to its copy (C5.5).
 
-    It has changed since it was written last, or the audit finds that the copy's has. As upwards, a status that never
-    was replaces none, and what downstream's schema made of ours is not fought.
+    It has changed since it was written last, or the answer to that is missing, or the audit finds that the copy's has.
+    As upwards, a status that never was replaces none, and what downstream's schema made of ours is not fought.
     """
     if upstream.odd_status or upstream.status == downstream.status:
         return False
-    if upstream.status != known.upstream_status:
+    if known.seeding or upstream.status != known.upstream_status:
         return True
     return bool(upstream.status) and (known.seed or (audit and downstream.status != known.acknowledged))
 
@@ -394,5 +394,5 @@ def _following(upstream: View | None, downstream: View, record: Record) -> Agree
     if upstream is None or upstream.odd_status or upstream.status != downstream.status:
         return None
     known = _known(record, upstream.uid)
-    same = known.upstream_status == known.acknowledged == upstream.status
-    return None if same else Agreed(upstream.uid, upstream.status)
+    same = not known.seeding and known.upstream_status == known.acknowledged == upstream.status
+    return None if same or known.seeding == downstream.resource_version else Agreed(upstream.uid, upstream.status)

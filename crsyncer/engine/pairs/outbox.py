@@ -107,6 +107,7 @@ class Outbox:
                 upstream_status=action.digest,
                 had_status=bool(action.digest),
                 seed=record.seed and not action.digest,
+                seeding="",
                 returned=self.is_shared(key, action.upstream_uid),
             ),
         )

@@ -19,7 +19,6 @@ from crsyncer.core.pair.actions import (
     Hold,
     HoldReason,
     Plan,
-    Seed,
     SendStatus,
     StatusAction,
     Until,
@@ -194,8 +193,7 @@ class Reconciler:
         key = job.key
         latest = self.cache.creates.until(key)
         plan = await self._status_taken(key)
-        if not isinstance(plan.content, Seed):  # which the audit may have planned: it is planned until it is written
-            self.to_audit.discard(key)
+        self.to_audit.discard(key)
         if plan.content == Wait(Until.VERIFIED):
             await self._hold_driver.verify(key)
             plan = await self._status_taken(key)
@@ -242,7 +240,6 @@ class Reconciler:
         except Never:
             self._unhold(key, status)
             raise
-        self.to_audit.discard(key)
         if isinstance(action, Delete) and self.related_first is not None:
             self.related_first.deleted(key)
         if isinstance(action, Update) and action.why in REVERTS:

@@ -167,6 +167,9 @@ class Writer:
             status=status,
             whole=await self._copy_in(key, action) if takes_metadata else None,
         )
+        if action.follows:
+            record = self._cache.record_of(key, view.uid)
+            self._cache.remember(key, replace(record, seeding=action.resource_version))
         reply = await self._request(_Intent(key, action, view), call)
         if reply.status in _NO_STATUS:
             raise NoStatus(f"the {self._policy.downstream} answers that there is no /status: {reply.status}")
@@ -312,7 +315,7 @@ class Writer:
         record = self._cache.record_of(key, upstream.uid)
         record = replace(record, applied=upstream.content, admitted=copy.content, called=None)
         if seeded:
-            record = replace(record, seed=False)
+            record = replace(record, seed=False, seeding="")
             if key not in self._cache.pending:
                 # What downstream's schema made of upstream's own status is no news to upstream.
                 record = replace(

@@ -53,6 +53,8 @@ def parts(*, status: bool = True, copies: bool = True, origin: str = "cloud") ->
         ("it is gone", EMPTY, {}, {}, False, True),
         ("it never was", EMPTY, {"status": "theirs"}, {"upstream_status": "", "acknowledged": ""}, True, False),
         ("it is gone, and was removed", EMPTY, {"status": "theirs"}, {"upstream_status": ""}, True, False),
+        ("it returns while another is on its way", {"status": "old"}, {}, {"seeding": "6"}, False, True),
+        ("it is gone while the first is on its way", EMPTY, {}, {"upstream_status": "", "seeding": "6"}, False, True),
         ("it is not an object", {"odd_status": True}, {}, {}, True, False),
         ("both have the same", {}, {"status": "new"}, {}, True, False),
     ],
@@ -113,6 +115,8 @@ def test_C5_5_a_copy_that_has_its_originals_status_is_remembered_and_nothing_goe
     assert decide(Observation(UP), same, parts(), KNOWN).status == Agreed("u", "new")
     known = replace(KNOWN, upstream_status="new", acknowledged="new")
     assert decide(Observation(UP), same, parts(), known).status is None
+    assert decide(Observation(UP), same, parts(), replace(known, seeding="6")).status == Agreed("u", "new")
+    assert decide(Observation(UP), same, parts(), replace(known, seeding="7")).status is None, "it may have another"
     assert decide(Observation(replace(UP, odd_status=True)), same, parts(), KNOWN).status is None
     assert decide(Observation(UP), Observation(COPY), parts(), KNOWN).status is None
     assert decide(Observation(UP), same, parts(status=False), KNOWN).status is None

@@ -11,6 +11,7 @@ from tests.model.scenes.related import BOTH, diff, ends, explained, part_entry, 
 from tests.model.simulation.answers import FORBIDDEN
 from tests.model.simulation.plane import Plane
 from tests.model.simulation.scene import restart
+from tests.model.simulation.weather import Fate
 from tests.model.simulation.world import World, Write
 
 
@@ -82,6 +83,27 @@ def test_C5_5_a_status_that_is_gone_goes_and_one_that_never_was_replaces_none(or
         here.set_status("a", None, kind="parts")
         world.pass_time(2)
         assert (part(there), there.objects("parts")["a"]["spec"]) == (None, {"x": 1})
+
+
+@BOTH
+@pytest.mark.parametrize("before", [None, {"n": 1}], ids=["none", "another"])
+@pytest.mark.parametrize("edited", [False, True], ids=["timeout", "edit"])
+def test_C5_5_S4_3_a_status_whose_write_is_not_answered_does_not_outlive_that_of_its_original(
+    origin: str, before: Json | None, edited: bool
+) -> None:
+    """The copy may have it or not: whichever status the original has then goes to the copy, and none takes it away."""
+    with parts(origin) as world:
+        here, there = with_part(world, origin, before)
+        world.inject(str(there.side), Fate.REPLY_LOST, verb="update", part="/parts/a/status")
+        world.weather[there.side].lag = 3.0
+        here.set_status("a", {"n": 2}, kind="parts")
+        world.pass_time(2)
+        assert part(there) == {"n": 2}
+        if edited:  # nobody waits for the answer any more
+            edit_policy(world, seconds=0.5, related=[part_entry(origin, cleanup="keep")])
+        here.set_status("a", before, kind="parts")
+        world.settle()
+        assert part(there) == before
 
 
 @BOTH

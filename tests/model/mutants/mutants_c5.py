@@ -8,7 +8,6 @@ from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.caching.informer import Informer
 from crsyncer.engine.kinds.left_behind import LeftBehind
 from crsyncer.engine.pairs.outcomes import Outcomes
-from crsyncer.engine.pairs.reconciler import Reconciler
 from crsyncer.engine.pairs.writer import Writer
 from crsyncer.engine.related.missing_originals import MissingOriginals
 from crsyncer.engine.related.references import KeptCopies, ReferenceTable
@@ -174,16 +173,19 @@ MUTANTS = (
            "if kind == resource", "if False",
            noticed_by="C5_1_what_is_wrong_about_an_entry_ends_with_it"),
     Mutant("the status of a related object goes down once", decide._is_to_follow,
-           "if upstream.status != known.upstream_status:", "if not known.upstream_status:",
+           "upstream.status != known.upstream_status:", "not known.upstream_status:",
            noticed_by="C5_5_the_status_goes_to_the_copy_and_one_way_only"),
     Mutant("a related object's status that never was replaces one", decide._is_to_follow,
            "upstream.status != known.upstream_status", "not known.had_status",
            noticed_by="C5_5_a_status_that_is_gone_goes_and_one_that_never_was_replaces_none"),
+    Mutant("a status whose write was not answered is taken for one that never was", Writer._seed,
+           "seeding=action.resource_version", "seeding=''",
+           noticed_by="C5_5_S4_3_a_status_whose_write_is_not_answered_does_not_outlive_that_of_its_original"),
+    Mutant("what a related copy had before a write that is not answered is taken for what it has", decide._following,
+           "known.seeding == downstream.resource_version", "False",
+           noticed_by="C5_5_S4_3_a_status_whose_write_is_not_answered_does_not_outlive_that_of_its_original"),
     Mutant("the audit does not look at the status of a related copy", decide._is_to_follow,
            "audit and", "False and",
-           noticed_by="C5_5_what_somebody_makes_of_a_copys_status_is_put_right_at_the_audit"),
-    Mutant("the audit forgets a status before it is written", Reconciler._content,
-           "if not isinstance(plan.content, Seed):", "if True:",
            noticed_by="C5_5_what_somebody_makes_of_a_copys_status_is_put_right_at_the_audit"),
     Mutant("what downstream's schema makes of a related object's status is fought", decide._is_to_follow,
            "downstream.status != known.acknowledged", "True",
@@ -195,7 +197,7 @@ MUTANTS = (
            "policy.copies_status and", "True and",
            noticed_by="C5_5_without_the_field_the_status_stays_where_it_is_and_it_may_be_switched"),
     Mutant("that a related copy has its original's status is forgotten", decide._following,
-           "None if same else", "None if True else",
+           "None if same or", "None if True or",
            noticed_by="C5_5_losing_the_database_costs_no_write_of_a_status"),
     Mutant("a related copy that is made again gets no status", Writer._create,
            "seed=record.seed or seed", "seed=record.seed",
