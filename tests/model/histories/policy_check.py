@@ -135,6 +135,13 @@ class PolicyChecker:
         )
         return key.namespace, key.name
 
+    def forget(self) -> None:
+        """The agent loses its store."""
+        self.forgot = True
+        self.deletions.forget()
+        self.projections.forget()
+        self.references.note()
+
     # What is true
 
     def sees(self, obj: Json, side: Side) -> bool:

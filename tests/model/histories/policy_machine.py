@@ -256,9 +256,7 @@ class PolicyMachine:
         """The agent is killed, and its state directory is emptied."""
         self.world.crash()
         self.world.lose_database()
-        self.checker.forgot = True
-        self.checker.deletions.forget()
-        self.checker.projections.forget()
+        self.checker.forget()
         self.environment.start()
 
     def apply(self) -> None:

@@ -100,7 +100,8 @@ class PolicyReferences:
         """The uid of a primary, what it refers to, and where the copy of that may be.
 
         `lost`: also those whose copies said so last, and are gone, or whose copies are there, and upstream has gone:
-        that comes to be known late. `before`: as they were a moment ago.
+        that comes to be known late; and those that are being deleted, once an agent has lost its store: what they
+        referred to before somebody edited them is forgotten. `before`: as they were a moment ago.
         """
         side = self.origins[resource]
         plane, checker = self._world.planes[side], self._checker
@@ -116,6 +117,7 @@ class PolicyReferences:
         for where, primary in found:
             known = bool(checker.of(primary)) or not checker.projections.is_meant(primary)
             there = "deletionTimestamp" not in primary["metadata"] and known
+            there |= checker.forgot and checker.is_selected(primary)
             if not (checker.is_synced(primary, side) or (lost and there)):
                 continue
             if copied and not self._is_copied(primary, side, uids):
