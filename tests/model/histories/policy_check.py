@@ -253,9 +253,9 @@ class PolicyChecker:
         if status["n"] < latest and not write.late:
             raise Violation(f"{write}: status {status['n']} has followed status {latest}")
         story.sent, story.source = max(status["n"], latest), source
-        (self.overtaken.add if write.late and self._is_forgotten(write) else self.overtaken.discard)(uid)
+        (self.overtaken.add if write.late and self.is_forgotten(write) else self.overtaken.discard)(uid)
 
-    def _is_forgotten(self, write: Write) -> bool:
+    def is_forgotten(self, write: Write) -> bool:
         """Whether the agent was killed before it was on disk that a status was sent, which may be earlier (S6.1)."""
         sent = next(each.sent for each in self._world.journal.requests if each.call is write.call)
         return self.was_killed(after=sent, before=sent + max(GROUP_SECONDS, self._world.disk.commit_seconds))

@@ -34,8 +34,8 @@ class RelatedStatuses:
         """The originals whose status somebody took away."""
         self._theirs: set[str] = set()
         """The copies (uids) whose status somebody else has written since the agent did."""
-        self._sent: dict[str, tuple[int, float]] = {}
-        """By uid of a copy, the number of the status that the agent has written to it last, and when."""
+        self._sent: dict[str, tuple[int, Write]] = {}
+        """By uid of a copy, the highest number of a status that the agent has written to it, and its last write."""
 
     def follow(self, on: int) -> None:
         """Somebody edits `status` of the entries."""
@@ -87,15 +87,15 @@ class RelatedStatuses:
         """What the statuses of a pair disagree on.
 
         What somebody made of a copy's status stays until the audit, and what the original never had replaces nothing.
-        That it had one is forgotten if the agent is killed before it could note that the copy got it.
+        That it had one is forgotten if the agent is killed before it is on disk that the copy is sent it.
         """
         if not self.followed or self._is_bare:
             return
         wanted, found, checker = original.get("status"), copy.get("status"), self._machine.checker
         if wanted == found or copy["metadata"]["uid"] in self._theirs:
             return
-        sent = self._sent.get(copy["metadata"]["uid"], (0, 0.0))[1]
-        forgot = checker.forgot or checker.was_killed(after=sent - _RACE_SECONDS, before=sent + _RACE_SECONDS)
+        _, write = self._sent.get(copy["metadata"]["uid"], (0, None))
+        forgot = checker.forgot or (write is not None and checker.is_forgotten(write))
         if wanted is None and (forgot or original["metadata"]["uid"] not in self._hidden):
             return
         yield f"{PARTS} {copy['metadata']['name']}: the status {wanted} and {found}"
@@ -120,10 +120,10 @@ class RelatedStatuses:
             return
         if status["of"] != of:
             raise Violation(f"{write}: a status of {status['of']} has landed on the copy of {of}")
-        before_it = self._sent.get(copy, (0, 0.0))[0]
+        before_it, _ = self._sent.get(copy, (0, write))
         if status["n"] < before_it and not write.late:
             raise Violation(f"{write}: status {status['n']} has followed status {before_it}")
-        self._sent[copy] = max(status["n"], before_it), write.time
+        self._sent[copy] = max(status["n"], before_it), write
 
     @property
     def _is_bare(self) -> bool:
