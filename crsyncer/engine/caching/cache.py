@@ -202,8 +202,9 @@ class Cache:
             (self.with_own_status.add if has_own else self.with_own_status.discard)(key)
 
     def known_keys(self) -> set[Key]:
-        """Every key that either side, the outbox or a tombstone has, or an object of the robot's own with a status."""
-        return {*chain(*self.views.values(), self.pending, self.tombstones, self.finalizers, self.with_own_status)}
+        """Every key of which anything is known: objects, rows and tombstones, and creates that had no answer."""
+        others = (self.pending, self.tombstones, self.finalizers, self.with_own_status, self.creates)
+        return {*chain(*self.views.values(), *others)}
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
@@ -271,8 +272,7 @@ class Cache:
 
     def _another_copy(self, key: Key, *, older: Stamp | None = None) -> None:
         """The copy was deleted, replaced or went back in time: its stamp is `older` then."""
-        record = self.records.get(key)
-        if record is not None:
+        if (record := self.records.get(key)) is not None:
             self.remember(key, of_another_copy(record, older=older, is_pending=key in self.pending))
 
     def add_tombstone(self, key: Key, tombstone: Tombstone | None) -> None:

@@ -38,8 +38,8 @@ class Creates:
     def __contains__(self, key: Key) -> bool:
         return key in self._under_way or key in self._until or key in self._unanswered
 
-    def __len__(self) -> int:
-        return len(self._under_way | self._until.keys() | self._unanswered)
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._under_way | self._until.keys() | self._unanswered)
 
     @contextmanager
     def under_way(self, key: Key) -> Iterator[None]:

@@ -359,7 +359,7 @@ class Kind:
         A complete list shows which objects the restore lost. If no copy would be deleted for that, the hold ends:
         whatever is deleted later is deleted on purpose.
         """
-        creating = bool(self.cache.creates)
+        creating = any(self.cache.creates)
         if not self.hold_driver.machine.restore_is_over(settled=settled, creating=creating):
             return
         unlisted = [side for side in Side if not self.informer_set.is_complete(side)]

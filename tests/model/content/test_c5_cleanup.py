@@ -10,6 +10,7 @@ from tests.model.scenes.projected import JOB_KIND, JOBS, TASKS, tasks
 from tests.model.scenes.related import BOTH, EDGE, MAPS, ends, entry, part_entry, parts, refer, related
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import SOURCES, holds, refuse_lists, release, restart, roles
+from tests.model.simulation.weather import Fate
 
 
 @BOTH
@@ -301,3 +302,21 @@ def test_C5_4_C1_7_nor_does_one_whose_copy_was_somewhere_else_once_that_is_gone(
         held = [("MassDeletion", count)] if count > 5 else []  # the primaries stay: too many to go without a human
         assert sorted(holds(world)) == [*held, ("NameTaken", count)]
         assert (world.cloud.objects(TASKS), data(world.robot)) == ({}, before if held else {})
+
+
+def test_C5_4_S8_3_a_create_without_an_answer_whose_entry_is_gone_keeps_no_restore_from_its_end() -> None:
+    with related() as world:
+        other = entry(id="other", object={"name": "b"})
+        edit_policy(world, related=[entry(), other])
+        for name in "ab":
+            put_map(world.cloud, name, x="1")
+        world.add("g", spec={"maps": []})
+        world.inject("robot", Fate.LOST, verb="create", part="/configmaps")
+        world.edit("g", spec={"maps": ["a"]}, seconds=2)
+        edit_policy(world, related=[other], seconds=120)
+        backup = world.cloud.snapshot()
+        world.edit("g", spec={"maps": ["a"], "x": 2})
+        world.cloud.restore(backup)
+        world.settle()
+        world.remove("g")
+        assert (maps(world.robot), holds(world)) == ({}, [])
