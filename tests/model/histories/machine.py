@@ -229,7 +229,7 @@ class Machine:
             if world.life is None:
                 world.start()
             left = open_ends(self.world, self.checker)
-            if not left and world.idle() and world.all_run():
+            if not left and world.at_rest() and world.all_run():
                 break
             if world.clock.now > human:
                 self._must_be(self.promises.needless_holds(self.operators, went_back=self._went_back))

@@ -343,7 +343,7 @@ class PolicyMachine:
             if world.life is None:
                 world.start()
             left = open_ends(self)
-            if not left and world.idle():
+            if not left and world.at_rest():
                 return
             if left and world.clock.now > human:
                 self.projections.release()  # what an edit leaves behind may wait for a human (C1.7)

@@ -5,7 +5,7 @@ import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -76,19 +76,30 @@ class Connection:
         self.watched: Counter[str] = Counter()
         """How many watches of each path are open."""
         self._journal = journal
+        self.asking = 0
+        """How many requests are under way, and watches that are not open yet."""
 
     async def request(self, call: Call, *, progress: Callable[[], None] | None = None) -> Reply:
         """One request, whatever befalls it."""
         await self._wire.passes()
         noted = self._journal.note(self._side, call, _now())
         try:
-            reply = await self._request(call, progress)
+            with self._under_way():
+                reply = await self._request(call, progress)
         except asyncio.CancelledError:
             self._wire.abandon(call, self._weather.travel())
             raise
         noted.answer(reply.status, _now())
         self.clock_offset = self._weather.clock_offset
         return reply
+
+    @contextlib.contextmanager
+    def _under_way(self) -> Iterator[None]:
+        self.asking += 1
+        try:
+            yield
+        finally:
+            self.asking -= 1
 
     async def _request(self, call: Call, progress: Callable[[], None] | None) -> Reply:
         patience = min(call.timeout, call.gap or math.inf)
@@ -163,12 +174,13 @@ class Connection:
     async def _watch(self, call: Call, read_timeout: float) -> AsyncIterator["WatchStream"]:
         await self._wire.passes()
         noted = self._journal.note(self._side, call, _now())
-        await self._reach(call.timeout)
-        await asyncio.sleep(self._weather.travel())
-        fate = self._weather.fate(call, _now())
-        if fate is Fate.HUNG:
-            await asyncio.sleep(read_timeout)
-            raise Unsure(f"no answer within {read_timeout:.0f} s")
+        with self._under_way():
+            await self._reach(call.timeout)
+            await asyncio.sleep(self._weather.travel())
+            fate = self._weather.fate(call, _now())
+            if fate is Fate.HUNG:
+                await asyncio.sleep(read_timeout)
+                raise Unsure(f"no answer within {read_timeout:.0f} s")
         query = dict(call.query)
         address = self._api.address(call.path)
         refusal = fate if isinstance(fate, Reply) else NOT_SERVED if address is None else None

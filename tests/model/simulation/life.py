@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,11 +21,13 @@ from crsyncer.engine.engine import Engine
 from crsyncer.engine.reporting.event_publisher import EventPublisher
 from crsyncer.engine.reporting.robot_reporter import RobotReporter
 from crsyncer.ports import Reply
+from crsyncer.runtime.listwatch import Phase
 from tests.model.simulation.api_server import ApiServer
 from tests.model.simulation.clock import OWNED, Tasks
 from tests.model.simulation.connection import Connection, Signal
 from tests.model.simulation.disk import Disk, Memory
 from tests.model.simulation.journal import Journal
+from tests.model.simulation.plane import Plane
 from tests.model.simulation.weather import Weather
 
 T = TypeVar("T")
@@ -189,18 +191,19 @@ class Life:
         self._since = clock()
         self.store = Memory(disk, self, chance)
         self._hands = {side: Hand(side, self, perform) for side in Side}
+        self.clusters = {
+            side: Connection(
+                side,
+                servers[side],
+                weather=weather[side],
+                signal=signals[side],
+                wire=self._hands[side],
+                journal=journal,
+            )
+            for side in Side
+        }
         self.engine = Engine(
-            {
-                side: Connection(
-                    side,
-                    servers[side],
-                    weather=weather[side],
-                    signal=signals[side],
-                    wire=self._hands[side],
-                    journal=journal,
-                )
-                for side in Side
-            },
+            self.clusters,
             store=self.store,
             observer=self.tally,
             robot=settings.robot,
@@ -238,6 +241,40 @@ class Life:
     def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Have this agent do something; it ends with the agent."""
         return self._loop.create_task(work, context=self._context)
+
+    def is_idle(self, planes: Mapping[Side, Plane], annotated: Iterable[str]) -> bool:
+        """Whether it has seen everything that the clusters have, and has nothing to do but wait.
+
+        `annotated`: the CRDs that say where specs come from. A request that is under way may be followed by a write,
+        however long its link makes that take.
+        """
+        engine = self.engine
+        rows = engine.kinds.entries
+        begun = all(name in rows and (rows[name].kind or rows[name].error) for name in annotated)
+        if not begun or not all(link.up.is_set() for link in engine.connections.values()):
+            return False
+        if any(cluster.asking for cluster in self.clusters.values()):
+            return False
+        for kind in [row.kind for row in rows.values() if row.kind is not None]:
+            resource = kind.policy.resource
+            if any(d.active(resource) for d in engine.dispatchers.values()):
+                return False
+            for informer in kind.informers:
+                newest, phase = planes[informer.side].newest(resource), informer.listwatch.phase
+                cursor = informer.state.cursor()
+                expired = cursor is None and phase is Phase.WATCHING
+                if int(cursor or 0) < newest or expired or phase in (Phase.WAITING, Phase.LISTING):
+                    return False
+        return True
+
+    def has_plans(self) -> bool:
+        """Whether something waits that it has begun.
+
+        That is what it tries again after a back-off, and a create without an answer, whose copy may still come (S10).
+        What is held, or rejected for good, waits for a human.
+        """
+        kinds, now = (row.kind for row in self.engine.kinds.entries.values()), self._loop.time()
+        return any(any(k.cache.creates) or any(k.pending_ages(now).values()) for k in kinds if k is not None)
 
     def order(self, request: Json) -> "asyncio.Task[Json]":
         """Have the agent carry out what its control socket was asked for."""

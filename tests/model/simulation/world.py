@@ -19,7 +19,6 @@ from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
-from crsyncer.runtime.listwatch import Phase
 from tests.model.simulation.api_server import CRDS, ApiServer
 from tests.model.simulation.clock import Clock
 from tests.model.simulation.connection import Signal
@@ -204,26 +203,11 @@ class World:
 
     def idle(self) -> bool:
         """Whether the agent has seen everything that is there, and has nothing to do but wait."""
-        life = self.life
-        if life is None:
-            return True
-        engine = life.engine
-        rows = engine.kinds.entries
-        begun = all(name in rows and (rows[name].kind or rows[name].error) for name in self._annotated())
-        if not begun or not all(link.up.is_set() for link in engine.connections.values()):
-            return False
-        running = [row.kind for row in rows.values() if row.kind is not None]
-        for kind in running:
-            resource = kind.policy.resource
-            if any(d.active(resource) for d in engine.dispatchers.values()):
-                return False
-            for informer in kind.informers:
-                newest, phase = self.planes[informer.side].newest(kind.policy.resource), informer.listwatch.phase
-                cursor = informer.state.cursor()
-                expired = cursor is None and phase is Phase.WATCHING
-                if int(cursor or 0) < newest or expired or phase in (Phase.WAITING, Phase.LISTING):
-                    return False
-        return True
+        return self.life is None or self.life.is_idle(self.planes, self._annotated())
+
+    def at_rest(self) -> bool:
+        """Whether the agent is idle, and whatever it does next follows from something new."""
+        return self.idle() and (self.life is None or not self.life.has_plans())
 
     def all_run(self) -> bool:
         """Whether every kind of this world is synced at the moment."""
