@@ -61,7 +61,7 @@ class PolicyReferences:
         self._ghosts: dict[str, tuple[Where, Json]] = {}
         """By uid of a primary, its copy as it was when it was last there, and where."""
         self._gone: dict[str, tuple[tuple[Where, Json], float]] = {}
-        """By uid of a primary that was deleted upstream, where and as what it was last there, and until when."""
+        """By uid of a primary that was deleted upstream or given away, where and as what it was there, until when."""
         self.last: dict[str, set[tuple[str, Where]]] = {}
         """By uid of a primary, what it referred to when it was last synced: resources and places."""
         self.specs: dict[str, Json] = {}
@@ -140,9 +140,9 @@ class PolicyReferences:
         before, after = change.before, change.after
         if before is not None and after is not None and before["spec"] != after["spec"]:
             self._former[side, after["metadata"]["uid"]].append((before["spec"], self._world.clock.now))
-        if before is not None and (after is None or "deletionTimestamp" in after["metadata"]) and side is self._up.side:
+        if before is not None and side is self._up.side and self._checker.is_synced(before, side):
             metadata = before["metadata"]
-            if "deletionTimestamp" not in metadata:
+            if after is None or not self._checker.is_synced(after, side):
                 where = (metadata.get("namespace", ""), metadata["name"])
                 self._gone[metadata["uid"]] = (where, before), self._world.clock.now
 
