@@ -184,7 +184,7 @@ class PolicyChecker:
             self.name_of[uid] = obj["metadata"]["name"]
             there = change.after is not None and "deletionTimestamp" not in obj["metadata"] and self.is_selected(obj)
             self.stories[uid].leaving |= not there
-            self.deletions.changed(uid, synced=there and self.is_synced(obj, side))
+            self.deletions.changed(obj, gone=change.after is None)
         elif self.references.origins.get(resource) is side:
             self.place_of[uid] = (obj["metadata"]["namespace"], obj["metadata"]["name"])
             self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)

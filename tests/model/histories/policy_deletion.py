@@ -71,6 +71,8 @@ class DeletionJudge:
         """When the policy was deleted last, and blocking ended with it, or until when that could not be heard."""
         self._left: dict[str, float] = {}
         """By uid, when upstream's object was last seen to go or be gone, or not to be this robot's."""
+        self._others: set[str] = set()
+        """Upstream's objects (uids) that are not this robot's."""
         self._returned: dict[str, float] = {}
         """By uid, when it was this robot's again after that."""
         self._owed: dict[str, int] = defaultdict(int)
@@ -86,12 +88,19 @@ class DeletionJudge:
             uid = pending.upstream_uid
             self._owed[uid] = max(self._owed[uid], pending.value.get("n", 0))
 
-    def changed(self, uid: str, *, synced: bool) -> None:
-        """Somebody changed upstream's object."""
-        if not synced:
-            self._left.setdefault(uid, self._world.clock.now)
-        elif self._left.pop(uid, None) is not None:
+    def changed(self, original: Json, *, gone: bool = False) -> None:
+        """Somebody changed upstream's object, or deleted it."""
+        uid = original["metadata"]["uid"]
+        mine = self._checker.is_selected(original) and self._checker.projections.is_meant(original)
+        if not mine:
+            self._others.add(uid)
+        elif uid in self._others:
+            self._others.discard(uid)
             self._returned[uid] = self._world.clock.now
+        if gone or not mine or "deletionTimestamp" in original["metadata"]:
+            self._left.setdefault(uid, self._world.clock.now)
+        else:
+            self._left.pop(uid, None)
 
     def copy_made(self, write: Write, copy: Json) -> None:
         """The agent made the copy of a primary."""
@@ -105,7 +114,8 @@ class DeletionJudge:
         """The agent put its finalizer on upstream's object, or removed it."""
         uid = before["metadata"]["uid"]
         if MINE not in _finalizers(before):
-            if not any(blocking for blocking, _, _ in self._followed.in_force()):
+            rules = self._followed.ever() if write.late else self._followed.in_force()
+            if not any(blocking for blocking, _, _ in rules):
                 raise Violation(f"{write}: an object got the finalizer, and deletion is not blocking (C6.1)")
             return
         if MINE in _finalizers(after) or self._has_ended() or not self._checker.is_selected(before):
@@ -116,9 +126,9 @@ class DeletionJudge:
             return
         if write.late and not all(blocking for blocking, _, _ in self._followed.ever()):
             return  # it was sent while deletion was not blocking
+        if self._world.clock.now - self._returned.get(uid, -_RACE_SECONDS) < _RACE_SECONDS:
+            return  # the patch was on its way when the object became this robot's again; one that lives gets another
         if "deletionTimestamp" not in before["metadata"]:
-            if self._world.clock.now - self._returned.get(uid, -_RACE_SECONDS) < _RACE_SECONDS:
-                return  # the patch was on its way when the object became this robot's again; it gets another one
             raise Violation(f"{write}: the finalizer of an object that lives was removed (C6.3)")
         if uid in self._checker.twins:
             return

@@ -131,7 +131,7 @@ class Projections:
         self._cloud.names[GOALS] = name_of_form(form)
         checker.projections.leave()
         for each in (*before, *objects_of(machine.up, GOALS).values()):
-            checker.deletions.changed(each["metadata"]["uid"], synced=checker.is_synced(each, machine.up.side))
+            checker.deletions.changed(each)
         checker.references.note()
         machine.apply()
 
