@@ -266,7 +266,7 @@ class WantedOriginals:
 
     def _keep_removed(self, kind: Kind, ids: set[EntryId]) -> None:
         """The copies stay of which an entry was removed (C5.4)."""
-        copies = kind.cache.views[kind.policy.downstream]
+        copies = {*kind.cache.views[kind.policy.downstream], *kind.cache.creates}
         for source, row in [each for each in self.table.rows.items() if each[0][0] not in ids]:
             if not row.released:
                 named = {Key(*each) for each in row.originals}

@@ -320,3 +320,18 @@ def test_C5_4_S8_3_a_create_without_an_answer_whose_entry_is_gone_keeps_no_resto
         world.settle()
         world.remove("g")
         assert (maps(world.robot), holds(world)) == ({}, [])
+
+
+def test_C5_4_when_the_entry_is_gone_a_copy_stays_also_whose_create_had_no_answer() -> None:
+    with related() as world:
+        selector = entry(id="selector", object=EDGE)
+        edit_policy(world, related=[entry(), selector])
+        world.add("g", spec={})
+        world.inject("robot", Fate.REPLY_LOST, verb="create", part="/configmaps")
+        world.weather[Side.ROBOT].lag = 5.0
+        put_map(world.cloud, "a", labels={"tier": "edge"}, x="1")
+        world.pass_time(1)
+        with world.down(kill=True):
+            apply_policy(world.robot, related=[entry()])
+        world.settle()
+        assert set(data(world.robot)) == {"a"}
