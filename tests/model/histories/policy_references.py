@@ -154,7 +154,7 @@ class PolicyReferences:
         last: dict[str, set[tuple[str, Where]]] = {each["metadata"]["uid"]: set() for each in synced}
         now = self._world.clock.now
         for resource, side in self.origins.items():
-            for where in self.wanted(resource, self.entries):
+            for _, where, _ in self._references(resource, self.entries, before=True):
                 self.needed[resource, where] = now
             wanted = {where for _, where, _ in self._references(resource, self._setup.entries)}
             for uid, where, place in self._references(resource, self._setup.entries, lost=True):
