@@ -280,8 +280,9 @@ class LeftBehind:
     def _read(self, there: Mapping[Key, Json]) -> None:
         """Take the last statuses of copies where they were: they go upstream before the new copies are made (S5.2)."""
         cache, policy = self._cache, self._policy
+        arrived = self._arrived()
         for key, raw in there.items():
-            if key in self._holds.copies:
+            if key in arrived:
                 continue  # the copy in its new place has the status by now
             view = view_of(raw, policy, policy.downstream, key=key)
             upstream, pending = cache.observe(policy.upstream, key), cache.pending.get(key)
@@ -290,12 +291,17 @@ class LeftBehind:
                 self._reconciler.take(key, status, raw)
         self._look_again()
 
+    def _arrived(self) -> set[Key]:
+        """The pairs whose copies are in their new place; what only has the name of one there is somebody else's."""
+        copies, robot = self._holds.copies.items(), self._policy.robot
+        return {key for key, copy in copies if copy.stamp is not None and copy.stamp.robot == robot}
+
     def _look_again(self) -> None:
         """Last statuses were read, and copies may have gone: those of what upstream deletes are waited for (C6.3)."""
         cache, left = self._cache, self.originals()
         upstream = cache.views[self._policy.upstream]
         going = {key for key in cache.elsewhere if key not in upstream or upstream[key].terminating}
-        waiting = (going & left) - self._holds.copies.keys()
+        waiting = (going & left) - self._arrived()
         changed = [key for key, is_read in cache.elsewhere.items() if not is_read or key not in waiting]
         cache.elsewhere = dict.fromkeys(waiting, True)
         for key in changed:

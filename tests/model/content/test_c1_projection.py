@@ -146,13 +146,16 @@ def test_C1_7_C6_3_related_copies_go_before_a_copy_that_stays_where_it_was_as_it
         assert (world.robot.objects(), world.cloud.objects(TASKS)) == ({}, {})
 
 
-def test_C1_7_C6_3_with_blocking_an_object_waits_for_its_copy_where_that_was_and_for_related_ones() -> None:
+@pytest.mark.parametrize("taken", [False, True], ids=["free", "taken"])
+def test_C1_7_C6_3_with_blocking_an_object_waits_for_its_copy_where_that_was_and_for_related_ones(taken: bool) -> None:
     spec: dict[str, Any] = {"related": [entry("robot")], "deletion": {"mode": "blocking"}}
     with tasks("robot", **spec) as world:
         put_map(world.robot, "m", x="1")
         world.add("a", source="robot", spec={"maps": ["m"]}, seconds=30)
         world.cloud.finalize("a", LOCAL, kind=TASKS)
         annotate_map(world.cloud, "m", {}, finalizers=[LOCAL])
+        if taken:  # by somebody else's object, where the copy would be now
+            world.cloud.create("a", kind=JOB_KIND, spec={"maps": []})
         world.robot.delete("a")
         edit_policy(world, projection=JOBS, **spec, seconds=120)
         assert "deletionTimestamp" not in world.cloud.objects(TASKS)["a"]["metadata"]

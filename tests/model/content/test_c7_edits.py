@@ -173,6 +173,16 @@ def test_C1_7_S5_2_the_last_status_of_a_copy_goes_upstream_before_it_is_made_in_
         assert world.robot.objects()["a"]["status"] == {"n": 2}
 
 
+def test_C1_7_S4_1_the_last_status_of_a_copy_goes_upstream_also_where_somebody_else_has_its_name_in_its_new_place() -> (
+    None
+):
+    with reported("the agent is stopped") as world:
+        world.cloud.create("a", kind=JOB_KIND, spec={"x": "own"})
+        world.begin(seconds=60)
+        assert world.robot.objects()["a"]["status"] == {"n": 1}
+        assert (world.cloud.objects(TASKS), world.cloud.objects(JOB_KIND)["a"]["spec"]) == ({}, {"x": "own"})
+
+
 @pytest.mark.parametrize("answer", [FORBIDDEN, Reply(404, {}, "404 page not found")])
 def test_C1_7_a_former_place_that_cannot_be_read_keeps_no_copy_from_its_new_place(answer: Reply) -> None:
     with reported("the agent is stopped") as world:
