@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from itertools import count
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -53,6 +54,17 @@ class _Selector:
         """There is nothing to be closed."""
 
 
+class _Task(asyncio.Task[Any]):
+    """A task that is where it is in a set by its number, not by its place in memory: groups cancel theirs in order."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], *, number: int, **more: Any) -> None:
+        self._number = number
+        super().__init__(work, **more)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 class Clock:
     """An event loop in which time is a number. `troubles` collects what asyncio would only have logged."""
 
@@ -62,7 +74,8 @@ class Clock:
         self.loop.time = lambda: self._selector.now  # type: ignore[method-assign]
         self.troubles: list[str] = []
         self.loop.set_exception_handler(self._trouble)
-        self.loop.set_task_factory(cast("Any", _begin))
+        self._numbers = count()
+        self.loop.set_task_factory(cast("Any", self._begin))
 
     @property
     def now(self) -> float:
@@ -99,17 +112,16 @@ class Clock:
     def _trouble(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self.troubles.append(f"{context.get('message')}: {context.get('exception')!r}")
 
-
-def _begin(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], *, context: Context | None = None
-) -> asyncio.Task[Any]:
-    """Begin a task, in the books of whoever began it."""
-    context = copy_context() if context is None else context
-    wrap = context.get(WRAPPED)
-    work = work if wrap is None else wrap(work)
-    task = asyncio.Task(work, loop=loop, context=context)
-    owned = context.get(OWNED)
-    if owned is not None:
-        owned[task] = None
-        task.add_done_callback(lambda done: owned.pop(done, None))
-    return task
+    def _begin(
+        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], *, context: Context | None = None
+    ) -> asyncio.Task[Any]:
+        """Begin a task, in the books of whoever began it."""
+        context = copy_context() if context is None else context
+        wrap = context.get(WRAPPED)
+        work = work if wrap is None else wrap(work)
+        task = _Task(work, number=next(self._numbers), loop=loop, context=context)
+        owned = context.get(OWNED)
+        if owned is not None:
+            owned[task] = None
+            task.add_done_callback(lambda done: owned.pop(done, None))
+        return task

@@ -1,5 +1,7 @@
 """The world itself: its verbs and knobs do what they say, and the agent lives in it as it does outside."""
 
+import asyncio
+import contextlib
 import math
 from collections.abc import Callable, Iterator
 
@@ -8,6 +10,7 @@ import pytest
 from crsyncer.core.kinds.namespaces import same_names
 from crsyncer.core.model import Side
 from tests.model.simulation.answers import FORBIDDEN, GARBAGE, too_many
+from tests.model.simulation.clock import Clock
 from tests.model.simulation.life import AgentSettings
 from tests.model.simulation.scene import copy, original, settle
 from tests.model.simulation.weather import Fate
@@ -183,3 +186,24 @@ def test_two_robots_share_a_cloud_and_nothing_else() -> None:
         assert original(one, "both")["status"] == {"by": 2}
         assert two.status()["health"] == "healthy"
         assert one.troubles == []
+
+
+def test_tasks_of_a_group_are_cancelled_in_order_wherever_they_are_in_memory() -> None:
+    clock = Clock()
+    ended: list[int] = []
+
+    async def wait(number: int) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(number)
+
+    async def begin() -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1), asyncio.TaskGroup() as group:
+                for number in range(20):
+                    group.create_task(wait(number))
+
+    clock.run(begin())
+    clock.close()
+    assert ended == [*range(20)]
