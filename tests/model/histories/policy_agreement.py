@@ -60,7 +60,7 @@ def _of_primaries(machine: "PolicyMachine") -> list[str]:
         if synced and not own:
             taken = copies.get(checker.new_name(name, machine.naming))
             found += [f"{name} has no copy"] if taken is None or not _may_be_taken(machine, taken) else []
-        elif not synced and own and uid not in checker.twins:
+        elif not synced and own and uid not in checker.twins and not _is_of_nobody(machine, own[0]):
             found.append(f"{name} is not synced, and has a copy")
         if len(own) > 1 and uid not in checker.twins:
             found.append(f"{name} has two copies")
@@ -74,11 +74,11 @@ def _of_primaries(machine: "PolicyMachine") -> list[str]:
 
 
 def _is_of_nobody(machine: "PolicyMachine", copy: Json) -> bool:
-    """Whether nothing tells whose copy one is, so that it is local (C2.2): the store is lost, and its marks are torn.
+    """Whether nothing tells whose copy one is, so that it is local (C2.2): its marks are torn, and no store has it.
 
     Its object, which might tell, is gone, or (of related ones) nothing refers to it, so that it is not read either.
     """
-    return machine.checker.forgot and not is_named(copy)
+    return machine.checker.is_unknown(copy) and not is_named(copy)
 
 
 def _may_be_taken(machine: "PolicyMachine", taken: Json) -> bool:

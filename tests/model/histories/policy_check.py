@@ -113,6 +113,12 @@ class PolicyChecker:
         """Whether the agent has adopted a copy."""
         return copy["metadata"]["uid"] not in self._made
 
+    def is_unknown(self, copy: Json) -> bool:
+        """Whether no store may have a copy: it is lost, or the agent was killed before it had noted what it made."""
+        born = self.born(copy)
+        soon = born + _ECHO_SECONDS + self._world.disk.commit_seconds
+        return self.forgot or self.was_killed(after=born - _RACE_SECONDS, before=soon)
+
     def was_killed(self, *, after: float, before: float = math.inf) -> bool:
         """Whether the agent was killed or stopped between two times, in seconds since the world began."""
         return any(after < death - EPOCH < before for death in self._world.deaths)
