@@ -53,9 +53,9 @@ class Object:
     bare: bool = False
     """Its status was taken away last: that goes up, or is kept back (S4.3), and the one before it is not missed."""
 
-    def is_successor_of(self, other: "Object", *, by: float) -> bool:
-        """Whether this was a copy by then in the place of the other, which is of a kind that is not meant any more."""
-        return self.resource != other.resource and other.born < self.born <= by
+    def is_successor_of(self, other: "Object", *, by: float, forgot: bool) -> bool:
+        """Whether this was a copy by then in place of the other, of a kind not meant any more, or (C2.2) forgotten."""
+        return (forgot or self.resource != other.resource) and other.born < self.born <= by
 
 
 @dataclass(slots=True)
@@ -336,8 +336,8 @@ class Judge:
                 where, gone = (copy.side, copy.resource), copy.removed
                 if gone is not None and self.world.journal.is_read_anew(*where, since=reported, until=gone):
                     continue  # it came and went unseen
-                known = math.inf if self.forgot else reported
-                if any(each.is_successor_of(copy, by=known) for each in map(self._objects.__getitem__, copies)):
+                known, others = math.inf if self.forgot else reported, map(self._objects.__getitem__, copies)
+                if any(each.is_successor_of(copy, by=known, forgot=self.forgot) for each in others):
                     continue  # it is what an edited projection left behind, and nobody's copy any more (C1.7)
                 seen = max(reported, original.meant)
                 late = (now if copy.removed is None else copy.removed) - seen > _QUIET_SECONDS
