@@ -131,8 +131,11 @@ async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], c
     same_objects = all(map(wanted.selects_the_same_objects, formers))
     same_copies = not policy.related and all(
         wanted.knows_the_copies(former)
-        and former.names_copies == wanted.names_copies
-        and (former.in_cloud == wanted.in_cloud or policy.downstream is Side.ROBOT)
+        and (
+            former.names_copies == wanted.names_copies
+            if former.in_cloud == wanted.in_cloud
+            else policy.downstream is Side.ROBOT  # marks with a namespace are of no original that has none (C7)
+        )
         for former in formers
     )
     for (side, _), cursor in loaded.cursors.items():
@@ -223,7 +226,8 @@ async def _review_copies(policy: KindPolicy, loaded: Loaded, kept: Loaded, conte
         body = await store.body(side, policy.resource, key)
         if body is not None and "uid" in body["metadata"]:
             view = view_of(body, policy, side, key=key)
-            if not view.unselected or _is_ours(view, policy):
+            is_local = policy.names_copies and view.stamp is None  # with naming no name makes an object a copy (C2.2)
+            if _is_ours(view, policy) or not (view.unselected or is_local):
                 kept.views[side][key] = view
                 if view != known:
                     store.put_copy(side, policy.resource, key, view, body)

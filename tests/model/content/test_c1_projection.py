@@ -8,9 +8,12 @@ from crsyncer.ports import Reply
 from tests.model.scenes.blocking import LOCAL, MINE, finalizers
 from tests.model.scenes.config_maps import annotate_map, data, put_map
 from tests.model.scenes.policies import edit_policy
-from tests.model.scenes.projected import JOB_KIND, JOBS, PROJECTION, TASKS, tasks
+from tests.model.scenes.projected import FLEET, FROM_CLUSTER, JOB_KIND, JOBS, PROJECTION, TASKS, tasks
 from tests.model.scenes.related import entry
 from tests.model.simulation.scene import holds, names, release, restart
+from tests.system.bed import crd
+
+SITES = {"group": FLEET, "resource": "sites", "kind": "Site", "scope": "Cluster"}
 
 
 def numbered(count: int) -> list[str]:
@@ -63,6 +66,38 @@ def test_C1_7_C7_other_objects_of_the_same_names_replace_no_more_copies_than_few
         release(world)
         world.pass_time(60)
         assert {found["spec"]["x"] for found in world.robot.objects().values()} == {-1}
+
+
+@pytest.mark.parametrize("count", [3, 12])
+def test_C1_7_C7_copies_do_not_stay_in_silence_where_naming_comes_with_a_cloud_kind_without_namespaces(
+    count: int,
+) -> None:
+    keep = {"orphans": "keep"}
+    with tasks("cloud", *numbered(count), **keep) as world:
+        world.cloud.apply(crd(FLEET, plural="sites", source=None, cluster=True))
+        world.robot.create("mine", spec={})
+        edit_policy(world, projection=SITES, naming=FROM_CLUSTER, **keep, seconds=120)
+        if count > 5:
+            assert holds(world) == [("SelectionChanged", count)]
+            edit_policy(world, projection=PROJECTION, **keep, seconds=60)
+            assert (holds(world), names(world.robot)) == ([], {f"a {count}", "mine 1"})
+            edit_policy(world, projection=SITES, naming=FROM_CLUSTER, **keep, seconds=60)
+            restart(world, kill=True, seconds=60)
+            release(world)
+            world.pass_time(60)
+        assert (holds(world), names(world.robot)) == ([], {"mine 1"})
+
+
+@pytest.mark.parametrize("fields", [{}, {"naming": {"name": "{name}"}}])
+def test_C1_7_C2_2_a_local_object_is_no_copy_where_naming_comes_with_another_projection(fields: dict[str, Any]) -> None:
+    with tasks("cloud", "a", orphans="keep") as world:
+        world.robot.create("mine", spec={"x": -1})
+        world.settle()
+        world.cloud.create("mine", kind=JOB_KIND, spec={"x": 7})
+        edit_policy(world, projection=JOBS, **fields, orphans="keep", seconds=60)
+        assert world.robot.objects()["mine"]["spec"] == {"x": -1 if fields else 7}
+        assert holds(world) == ([("NameTaken", 1)] if fields else [])
+        assert "a" not in world.robot.objects()
 
 
 @pytest.mark.parametrize("count", [3, 12])
