@@ -114,7 +114,7 @@ class CollectionState:
         self._path = collection.path
         self._fingerprint = fingerprint
         self._observer = observer
-        self._selective = selective
+        self.selective = selective
         cursor = handler.cursor
         self._seen = ("", "") if cursor is None else (cursor.seen_uid, cursor.seen_version)
         """uid and resourceVersion of the last event's object; empty: none in this history."""
@@ -331,7 +331,7 @@ class CollectionState:
     def _compare(self, shown: ObjectVersion, listed_at: str) -> None:
         """Notice a restored cluster by a version that a list shows (S8.3)."""
         known = self.handler.objects.get(shown.key)
-        if known is None and self._selective:
+        if known is None and self.selective:
             return
         if is_foreign(
             shown.resource_version,

@@ -100,6 +100,7 @@ class Kind:
             for side in Side
             for namespace in policy.places_on(side)
         ]
+        self.left_behind.expect_unknown()
         for side in Side:
             if any(each.state.cursor() is None for each in self.on(side)):
                 # The cursor may have been dropped for a restore, before a crash: any version that comes is newer.

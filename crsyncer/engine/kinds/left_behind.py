@@ -75,6 +75,11 @@ class LeftBehind:
         self._awaits_copies = bool(unanswered_creates(self._cache.records, self._holds.copies))
         """Whether creates before the edit had no answer, so that their copies may come after the count (S10)."""
 
+    def expect_unknown(self) -> None:
+        """Until copies are counted, lists may show what no former selection matched: that is no restore (S8.3)."""
+        for informer in self._informer_set.on(self._policy.downstream):
+            informer.state.selective = self._holds.is_counting
+
     def originals(self) -> set[Key]:
         """The originals of the copies that are where they were."""
         return {copy.original for each in self._places.places for copy in each.copies.values()}
@@ -186,6 +191,7 @@ class LeftBehind:
             self._context.recorder.record(Fact(self._policy.downstream, resource, None, Action.HELD, "C1.7", text))
         else:
             self._context.holds.clear(resource, reason=_SELECTION)
+        self.expect_unknown()
         self._cache.on_freshness()
         self._counted()
 

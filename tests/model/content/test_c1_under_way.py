@@ -1,9 +1,14 @@
-"""C1.7 on virtual time: an edit of the selection arrives while something else is under way."""
+"""C1.7 on virtual time: an edit of the selection arrives while something else is under way, such as an earlier one."""
+
+from typing import Any
+
+import pytest
 
 from crsyncer.core.model import Side
 from tests.model.scenes.policies import apply_policy, edit_policy
+from tests.model.scenes.projected import PROJECTION, TASKS, tasks
 from tests.model.scenes.selection import BOTH, EDITS, FILTERS, kind
-from tests.model.simulation.scene import holds, names, redefine, release, roles
+from tests.model.simulation.scene import holds, names, redefine, release, restart, roles
 from tests.model.simulation.weather import Fate
 
 
@@ -61,3 +66,24 @@ def test_C1_7_S10_a_copy_whose_create_comes_late_after_an_edit_of_the_selection_
         assert "off" in down.objects()
         world.pass_time(60)
         assert (names(down), holds(world), world.status()["health"]) == ({"on 2"}, [], "healthy")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("wider", [{"filter": {"selector": {"matchLabels": {"t": "1"}}}}, {}])
+def test_C1_7_S8_3_a_local_object_that_an_edited_selector_shows_again_is_no_restore(
+    wider: dict[str, Any], killed: bool
+) -> None:
+    spec: dict[str, Any] = {"projection": PROJECTION, "orphans": "keep"}
+    with tasks("cloud", orphans="keep", **wider) as world:
+        for number in range(12):
+            world.cloud.create(f"a{number}", kind=TASKS, labels={"t": "1"}, spec={"x": number})
+        world.robot.create("mine", labels={"t": "1"}, spec={"x": -1})
+        world.settle()
+        edit_policy(world, **spec, filter={"selector": {"matchLabels": {"t": "2"}}}, seconds=60)
+        assert holds(world) == [("SelectionChanged", 12)]
+        edit_policy(world, **spec, **wider, seconds=0.3 if killed else 60)
+        if killed:
+            restart(world, kill=True, seconds=60)
+        world.cloud.set("a3", kind=TASKS, spec={"x": 33})
+        world.pass_time(10)
+        assert (world.robot.objects()["a3"]["spec"], holds(world)) == ({"x": 33}, [])

@@ -163,7 +163,7 @@ MUTANTS = (
            "if known:", "if False:",
            noticed_by="C5_4_an_original_that_becomes_a_copy_of_the_other_side_is_none_any_more"),
     Mutant("a list that shows an unrelated object is taken for that of a restored cluster", CollectionState._compare,
-           "if known is None and self._selective:", "if False:",
+           "if known is None and self.selective:", "if False:",
            noticed_by="C5_3_a_list_that_shows_other_objects_is_no_sign_of_a_restore"),
     Mutant(
         "a related copy is in the namespace of its original whatever the kind of the primary makes of that",
