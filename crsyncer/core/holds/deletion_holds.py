@@ -169,8 +169,12 @@ class DeletionHolds:
         """Release a hold and verify the deletions it blocks; after a hold made by hand the checks apply again.
 
         Objects that upstream is known not to have (`absent`) get a tombstone: a restart must not forget the release.
+        What is held although its copy is gone, which may come back (S8.4), is released with the others.
         """
         self.kind_wide.pop(reason, None)
+        for key in self._tombstones.keys() - self.copies.keys() - self.elsewhere:
+            if (gone := self._tombstones[key]).held == reason:
+                self.changed[key] = Tombstone(gone.upstream_uid, gone.since, verified=True)
         keys = set(keys) - self.elsewhere
         if reason is HoldReason.SELECTION_CHANGED:
             self.is_counting, self.is_another, self.elsewhere = False, False, frozenset()

@@ -281,14 +281,15 @@ class Cache:
             self._store.put_tombstone(self._resource, key, tombstone)
 
     def tidy(self, key: Key) -> None:
-        """Forget a pair that is absent on both sides."""
+        """Forget a pair that is absent on both sides; what is held for a human stays: its copy may come back (S8.4)."""
         if key in self.creates or any(self.observe(side, key).found is not Gap.ABSENT for side in Side):
             return
         row, upstream = self.pending.get(key), self.observe(self.policy.upstream, key)
         if row is not None and (row.reselected or upstream.of(row.upstream_uid) is Gap.UNSEEN):
             return
         self.departed.discard(key)
-        self.add_tombstone(key, None)
+        if not (key in self.tombstones and self.tombstones[key].held):
+            self.add_tombstone(key, None)
         self.set_pending(key, None)
         own = self.record(key).own
         self.remember(key, None if own is None else Record(own=own))  # the object has to be deleted first
@@ -305,10 +306,9 @@ class Cache:
 
     def mark_finalized(self, key: Key, uid: str, *, finalized: bool) -> None:
         """Our patch has put the finalizer on an upstream object, or removed it: it is not sent twice."""
-        side = self.policy.upstream
-        view = self.views[side].get(key)
-        if view is not None and view.uid == uid:
-            self.views[side][key] = replace(view, finalized=finalized)
+        views = self.views[self.policy.upstream]
+        if (view := views.get(key)) is not None and view.uid == uid:
+            views[key] = replace(view, finalized=finalized)
 
     def next_seq(self) -> int:
         """A number that no earlier row of the outbox has."""

@@ -79,6 +79,19 @@ def test_S5_5_a_release_verifies_what_was_held_and_is_not_forgotten_where_the_ob
     assert bench.holds.keeps(A) == (None if absent else VERIFY)
 
 
+def test_S5_5_S8_4_a_release_covers_what_is_held_for_the_same_reason_though_its_copy_is_gone():
+    bench = Bench((A, B, C))
+    bench.delete(A, B, C)
+    for key, hold in ((A, KIND_MISSING), (B, KIND_MISSING), (C, MASS_DELETION)):
+        bench.holds.hold(key, hold, 4.0)
+    bench.record()
+    del bench.copies[B], bench.copies[C]
+    bench.holds.release(HoldReason.KIND_MISSING, {A}, absent={A}, now=8.0)
+    bench.record()
+    assert bench.tombstones[A] == bench.tombstones[B] == Tombstone("u-1", 1.0, verified=True)
+    assert bench.tombstones[C].held == "MassDeletion"
+
+
 def test_S5_5_what_is_over_is_held_no_more_but_for_what_is_kept():
     bench = Bench()
     bench.delete(A)

@@ -20,7 +20,7 @@ from tests.model.mutants.mutant import Mutant
 MUTANTS = (
     Mutant("a create without an answer has made no copy", Creates.__contains__,
            " or key in self._until or key in self._unanswered", "",
-           noticed_by="S5_5a_a_copy_whose_create_was_not_answered_is_held_like_the_others"),
+           noticed_by="C6_3_the_finalizer_waits_for_a_copy_whose_create_was_not_answered"),
     Mutant("a create of before the restart has made no copy", Creates.__init__,
            "= set(unanswered)", "= set()",
            noticed_by="S5_5a_a_copy_whose_create_was_not_answered_before_a_restart_is_held_like_the_others"),

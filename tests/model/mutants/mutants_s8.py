@@ -1,5 +1,6 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
+from crsyncer.core.holds.deletion_holds import DeletionHolds
 from crsyncer.core.kinds.naming import Naming
 from crsyncer.core.pair import compose
 from crsyncer.core.watching import identity, restore_detection
@@ -131,4 +132,10 @@ MUTANTS = (
     Mutant("after a boot any CRD is the one of before", Kind._rewound,
            "if upstream and restored:", "if upstream:",
            noticed_by="S8_4_S5_5a_what_went_with_the_robots_crd_is_held_although_the_robot_boots_meanwhile"),
+    Mutant("that a copy is held is forgotten when it is gone, though it may come back", Cache.tidy,
+           "self.tombstones[key].held", "False",
+           noticed_by="S8_4_S5_5a_what_went_with_its_crd_stays_held_or_released_where_a_restore_brings_its_copy_back"),
+    Mutant("only copies that are there are released", DeletionHolds.release,
+           ".held == reason:", ".held is None:",
+           noticed_by="S8_4_S5_5a_what_went_with_its_crd_stays_held_or_released_where_a_restore_brings_its_copy_back"),
 )

@@ -3,9 +3,10 @@
 import pytest
 
 from crsyncer.core.model import Side
-from tests.model.simulation.scene import SOURCES, copy, holds, roles, scene
+from tests.model.simulation.plane import GROUP
+from tests.model.simulation.scene import SOURCES, copy, holds, release, roles, scene
 from tests.model.simulation.world import World
-from tests.system.bed import LABEL, ROBOT, SYNCER
+from tests.system.bed import LABEL, ROBOT, SYNCER, crd
 
 
 def test_S5_5c_an_accepted_cluster_costs_no_copy_though_the_agent_was_killed_before_a_list_gave_it_a_cursor(
@@ -131,3 +132,36 @@ def test_S8_3_a_status_that_waited_reaches_a_restored_upstream_though_its_copy_i
         world.mend(up.side)
         world.settle()
         assert (up.objects()["a"]["status"], down.objects()["a"]["status"]) == ({"phase": "DONE"}, {"phase": "DONE"})
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
+@pytest.mark.parametrize("released", [False, True], ids=["held", "released"])
+def test_S8_4_S5_5a_what_went_with_its_crd_stays_held_or_released_where_a_restore_brings_its_copy_back(
+    source: str, kill: bool, released: bool
+) -> None:
+    with World(kinds={"goals": {"source": source}}) as world:
+        up, down = roles(world, source)
+        world.begin("a", "b", "c", "d", source=source)
+        up.drop_kind()
+        up.apply(crd(GROUP, source=source))
+        world.pass_time(60)
+        assert holds(world) == [("KindMissing", 4)]
+        backup = down.snapshot()
+        for name in "abc":
+            down.delete(name)
+        up.create("c", spec={"x": 2})
+        world.pass_time(60)
+        assert (set(down.objects()), holds(world)) == ({"c", "d"}, [("KindMissing", 1)])
+        if released:
+            release(world)
+            world.pass_time(30)
+        with world.down(kill, kill=kill):
+            down.restore(backup)
+        world.pass_time(120)
+        assert down.objects()["c"]["spec"] == {"x": 2}
+        if not released:
+            assert (set(down.objects()), holds(world)) == ({"a", "b", "c", "d"}, [("KindMissing", 3)])
+            release(world)
+            world.pass_time(30)
+        assert (set(down.objects()), holds(world)) == ({"c"}, [])
