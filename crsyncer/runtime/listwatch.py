@@ -106,8 +106,8 @@ class ListWatch:
         """The oldest resourceVersion that the server still has, where its history is not proven."""
         self._inconsistent = 0
         """How many lists in a row were not consistent."""
-        self._revision_before = 0
-        """The highest known revision when the list began."""
+        self._revision_before, self._history_before = 0, ""
+        """The highest known revision when the list began, and the history that it is of."""
         self._list_due = False
         """Whether a list is due although there is a cursor."""
         self._interrupt = asyncio.Event()
@@ -285,24 +285,23 @@ class ListWatch:
     def _rebooted(self) -> Relist | None:
         return Relist(ListReason.REBOOTED) if self.state.rebooted() else None
 
-    def _restored(self) -> Relist:
-        self.state.notice_restore()
-        return Relist(ListReason.RESTORED)
-
     async def _list(self) -> Listing | WatchStep:
         self._set(Phase.LISTING, "")
         reason = self._reason
         if not self.paged_list.goes_on:
             self.state.list_wanted(reason)
-            history = self.connection.history_identity
-            self._revision_before = self.connection.history.highest_revision(history)
+            self._history_before = self.connection.history_identity
+            self._revision_before = self.connection.history.highest_revision(self._history_before)
         listing = await self.paged_list.deliver()
         if not isinstance(listing, Listing):
             return listing
         version = listing.resource_version
         if version.isdigit() and int(version) < self._revision_before:
-            return self._restored()  # since the last probe, or no probe came before this list
-        self.state.list_ends(version, consistent=listing.consistent)
+            self.state.notice_restore()  # since the last probe, or no probe came before this list
+        else:
+            self.state.list_ends(version, consistent=listing.consistent)
+        if self.connection.history_identity != self._history_before:
+            return Relist(ListReason.RESTORED)  # what the list showed before that was noticed is distrusted, too
         self.state.set_cursor(version)
         log.info("%s %s is listed: %s", self.connection.name, self.state.name, reason)
         self.listed_at = asyncio.get_running_loop().time()

@@ -165,3 +165,15 @@ def test_S8_4_S5_5a_what_went_with_its_crd_stays_held_or_released_where_a_restor
             release(world)
             world.pass_time(30)
         assert (set(down.objects()), holds(world)) == ({"c"}, [])
+
+
+def test_S8_3_what_a_list_showed_before_it_told_of_a_restore_can_be_written(world: World) -> None:
+    world.add("z")
+    backup = world.robot.snapshot()
+    world.remove("z")
+    with world.down():
+        world.robot.restore(backup, overtaken_by=40)
+        world.robot.restart()
+    world.pass_time(300)
+    world.edit("a", spec={"x": 2}, seconds=10)
+    assert copy(world)["spec"] == {"x": 2}
