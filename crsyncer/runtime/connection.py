@@ -274,11 +274,17 @@ class Connection:
         return True
 
     async def _probe_once(self) -> bool:
-        """Whether the server is the known cluster. Raises Unsure when it did not answer, or with an error."""
+        """Whether the server is the known cluster. Raises Unsure when it did not answer, or with an error.
+
+        A revision below what was known shows a restore also where no watch has ended, as one from a revision that the
+        server does not have yet stays open and shows nothing (S8.2).
+        """
+        known, was_up = self.history.highest_revision(self.history_identity), self.state is ConnectionState.CONNECTED
         reply, self._complete = await self._probe.send(self._probe_calls())
         if self._complete:
             self.revision = _revision(reply)
-        same = await self.identity.is_same(again=self._identity_due or self.state is not ConnectionState.CONNECTED)
+        is_older = was_up and self._complete and 0 < self.revision < known
+        same = await self.identity.is_same(again=self._identity_due or is_older or not was_up)
         self._identity_due = False
         self.note_answer()
         if not same:
@@ -291,6 +297,8 @@ class Connection:
         if self._admit is not None:
             await self._admit(self._send)
         self.identity.remember()
+        if is_older:
+            self.history.restored()
         if self.up_since == math.inf:
             self.first_connected_at = self._clock() if reply.date is None else reply.date
         self._connected()

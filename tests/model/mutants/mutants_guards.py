@@ -57,7 +57,7 @@ MUTANTS = (
            noticed_by="S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_left_since"),
     Mutant("a watch goes on without a probe", ListWatch._round,
            "if (self._may_be_restored or self._cut_short) and not is_checked:", "if False:",
-           noticed_by="S8_3_a_restore_that_loses_what_no_event_has_told_of_is_noticed"),
+           noticed_by="S8_3_what_a_restored_cloud_has_lost_is_held_and_what_it_has_changed_back_is_followed"),
     Mutant("what holds every deletion is ignored", DeletionHolds.held_every,
            "return next(", "return None and next(",
            noticed_by="S5_5_what_a_manual_hold_kept_back_is_verified_when_it_is_released"),

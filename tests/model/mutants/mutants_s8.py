@@ -10,6 +10,7 @@ from crsyncer.engine.kinds.kind import Kind
 from crsyncer.engine.pairs import generations
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.collection_state import CollectionState
+from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.known_history import KnownHistory
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
@@ -50,6 +51,12 @@ MUTANTS = (
     Mutant("what a list showed before it told of a restore is not shown again", ListWatch._list,
            "if self.connection.history_identity != self._history_before:", "if False:",
            noticed_by="S8_3_what_a_list_showed_before_it_told_of_a_restore_can_be_written"),
+    Mutant("only a watch that ends has anybody ask whether the cluster was restored", Connection._probe_once,
+           "if is_older:", "if False:",
+           noticed_by="S8_3_a_cluster_that_is_restored_between_a_list_and_its_watch_is_noticed_while_the_watch_is_open"),
+    Mutant("a revision that is too low tells of a restore, and never of another cluster", Connection._probe_once,
+           "or is_older or", "or",
+           noticed_by="S8_3_a_cluster_that_takes_the_place_of_another_between_a_list_and_its_watch_is_another"),
     Mutant("what a list shows and nobody has seen is taken for new, whatever its version", restore_detection.is_foreign,
            "return cursor.isdigit() and", "return False and",
            noticed_by="S8_3_an_object_that_a_restore_brought_back_tells_of_it_when_nothing_else_can"),

@@ -28,18 +28,34 @@ def test_S5_5c_an_accepted_cluster_costs_no_copy_though_the_agent_was_killed_bef
     assert holds(world) == [("Restored", 2)]
 
 
-def test_S8_3_a_cluster_that_takes_the_place_of_another_between_a_list_and_its_watch_is_another() -> None:
+@pytest.mark.parametrize("revision", [10, 100_000])
+def test_S8_3_a_cluster_that_takes_the_place_of_another_between_a_list_and_its_watch_is_another(revision: int) -> None:
     with scene() as world:
         world.cloud.create("a", spec={"x": 1})
         world.weather[Side.CLOUD].latency = 1.0
         world.start()
         while not world.journal.asked("cloud", verb="watch", kind="goals"):
             world.pass_time(0.1)
-        world.cloud.rebuild(revision=100_000)
+        world.cloud.rebuild(revision=revision)
         world.weather[Side.CLOUD].latency = 0.0
         world.pass_time(300)
         assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
         assert set(world.robot.objects()) == {"a"}
+
+
+def test_S8_3_a_cluster_that_is_restored_between_a_list_and_its_watch_is_noticed_while_the_watch_is_open() -> None:
+    with scene() as world:
+        backup = world.cloud.snapshot()
+        world.cloud.create("a", spec={"x": 1})
+        world.weather[Side.CLOUD].latency = 1.0
+        world.start()
+        while not world.journal.asked("cloud", verb="watch", kind="goals"):
+            world.pass_time(0.1)
+        world.cloud.restore(backup)
+        world.weather[Side.CLOUD].latency = 0.0
+        world.pass_time(90)
+        assert set(world.robot.objects()) == {"a"}
+        assert holds(world) == [("Restored", 1)]
 
 
 def test_S8_3_an_object_that_a_restore_brought_back_tells_of_it_when_nothing_else_can(world: World) -> None:
