@@ -103,10 +103,9 @@ def decide(
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
     if own is Gap.ABSENT and policy.keep_copies and isinstance(up, View):
         own = up  # what is never deleted is never replaced: it becomes the copy of the object that is there now
-    has_row_of_another = _has_row_of_another(upstream, copy, pending)
-    status = (
-        None if has_row_of_another else _status(own, copy, policy, record, pending=pending, audit=audit, behind=behind)
-    )
+    status = None
+    if not _has_row_of_another(upstream, copy, pending):
+        status = _status(own, copy, policy, record, pending=pending, audit=audit, behind=behind)
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
         return Plan(NAME_TAKEN, status)
     match own:
@@ -146,8 +145,6 @@ def decide(
         content = Wait(Until.STATUS_SHOWN)
     elif isinstance(content, Seed) and reachable and upstream.freshness is not Freshness.CONFIRMED:
         content = _wait_for_list(upstream)  # a newer status may be on its way
-    elif content is None and has_row_of_another:
-        content = _wait_for_list(upstream)
     if unknown and isinstance(content, Update | Seed):
         content = SECRET_UNKNOWN
     return Plan(content, status)

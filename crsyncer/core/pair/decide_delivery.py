@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from crsyncer.core.kinds.kind_policy import KindPolicy
-from crsyncer.core.model import ANY_STATUS, Gap, Observation, Pending, Proof, Record, View
+from crsyncer.core.model import ANY_STATUS, Freshness, Gap, Observation, Pending, Proof, Record, View
 from crsyncer.core.pair.own_status import receiver
 
 
@@ -11,6 +11,7 @@ class Delivery(StrEnum):
     """What is done with a row of the outbox."""
 
     KEEP = "it waits"
+    LIST = "it waits for a list of upstream, which is asked for"
     SEND = "it is sent"
     RETURN = "it is written to the robot's own object"
     ACKNOWLEDGE = "upstream has it already"
@@ -32,7 +33,8 @@ def decide_delivery(
     """What is done with a row of the outbox; `value` is its value's digest. Pure; the first line that fits counts.
 
     its upstream object              the row                              delivery
-    unseen                           any                                  keep                 S5.4, S7.1
+    unseen, the watch was resumed    any                                  wait for a list      S5.4
+    unseen                           any                                  keep                 S7.1
     any                              copy unseen, or unchecked            keep                 S4.1
     absent, and no other             an edit may have hidden its object,  send                 C1.7
                                      and it is the newest
@@ -52,6 +54,8 @@ def decide_delivery(
     status.
     """
     own = upstream.of(row.upstream_uid)
+    if own is Gap.UNSEEN and upstream.freshness is Freshness.RESUMED:
+        return Delivery.LIST
     if own is Gap.UNSEEN or downstream.found is Gap.UNSEEN or proof is Proof.UNCHECKED:
         return Delivery.KEEP
     if not isinstance(own, View):

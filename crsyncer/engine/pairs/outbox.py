@@ -159,6 +159,11 @@ class Outbox:
         final = copy is None or copy.terminating or row.merged <= _PERIODIC_AFTER
         return Priority.FINAL_STATUS if final else Priority.PERIODIC_STATUS
 
+    def lacks_list(self, key: Key) -> bool:
+        """Whether a row waits for a list of upstream: a resumed watch does not tell what became of its object."""
+        row = self._cache.pending.get(key)
+        return row is not None and self._delivery(key, row, row.digest) is Delivery.LIST
+
     async def send(self, key: Key, failures: int) -> bool:
         """Send one row if necessary; whether a request was made. Raises SyncError, and then the row stays."""
         row = self._cache.pending.get(key)
@@ -177,7 +182,7 @@ class Outbox:
             value = row.value  # nobody takes it any more
         wire = row.digest if value is row.value else _wire(value)
         match delivery := self._delivery(key, row, wire):
-            case Delivery.KEEP:
+            case Delivery.KEEP | Delivery.LIST:
                 return False
             case Delivery.ACKNOWLEDGE:
                 returned = self.is_shared(key, row.upstream_uid)
@@ -221,8 +226,7 @@ class Outbox:
 
     def _give_up(self, key: Key, reason: Delivery) -> None:
         """Nobody takes the row any more."""
-        side, resource = self._policy.upstream, self._policy.resource
-        self._recorder.record(Fact(side, resource, key, Action.GIVEN_UP, "S4.1", reason))
+        self._recorder.record(Fact(self._policy.upstream, self._policy.resource, key, Action.GIVEN_UP, "S4.1", reason))
         self._cache.set_pending(key, None)
         self._cache.tidy(key)
 
@@ -250,10 +254,8 @@ class Outbox:
         own = self._cache.record(key).own
         if own is None:
             return False
-        upstream, downstream = (
-            self._cache.observe(side, key) for side in (self._policy.upstream, self._policy.downstream)
-        )
-        return is_obsolete(own, upstream, downstream, self._place.namespace)
+        observe, policy = self._cache.observe, self._policy
+        return is_obsolete(own, observe(policy.upstream, key), observe(policy.downstream, key), self._place.namespace)
 
     async def remove_obsolete_object(self, key: Key) -> bool:
         """Delete the robot's own object if no status belongs in it any more; whether it was. Raises SyncError."""

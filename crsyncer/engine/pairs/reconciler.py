@@ -324,6 +324,8 @@ class Reconciler:
         return plan
 
     async def _status(self, job: Job[Key]) -> str | None:
+        if self.outbox.lacks_list(job.key):
+            self._unlisted(job.key)
         suspicions = self.outbox.suspicions
         try:
             sent = await self.outbox.send(job.key, self.outcomes.dispatcher(job).failures(job))

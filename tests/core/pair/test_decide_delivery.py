@@ -46,6 +46,7 @@ class Case(NamedTuple):
 
 
 ROWS: tuple[tuple[str, Callable[[Case], bool], Delivery], ...] = (
+    ("S5.4 a list can tell", lambda c: c.unseen and c.freshness is Freshness.RESUMED, Delivery.LIST),
     ("S5.4 its object is not known", lambda c: c.unseen, Delivery.KEEP),
     ("S4.1 its copy is not known", lambda c: c.copy is Gap.UNSEEN, Delivery.KEEP),
     ("S4.1 the store may be an older one", lambda c: c.proof is Proof.UNCHECKED, Delivery.KEEP),

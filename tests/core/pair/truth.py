@@ -164,12 +164,6 @@ CONTENT = (
         NOTHING,
     ),
     Row("S4.4", "the copy is owed a status", lambda c: c.owed, Seed("c-1", "10")),
-    Row(
-        "S5.4",
-        "a status waits for an object that may be newer, and a list can tell",
-        lambda c: owes_another(c) and c.unasked,
-        Until.UPSTREAM_LISTED,
-    ),
     Row("S3.5", "what admission made of our write", lambda c: c.content == ADMITTED and c.wrote_this, NOTHING),
     Row("S3.5", "keep drift", lambda c: c.content != AGREES, NOTHING),
     Row("S3.2", "both agree", always, NOTHING),

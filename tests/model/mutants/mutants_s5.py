@@ -14,6 +14,7 @@ from crsyncer.engine.kinds.kind_entry import KindEntry
 from crsyncer.engine.kinds.kinds import Kinds
 from crsyncer.engine.kinds.stopped_kinds import StoppedKinds
 from crsyncer.engine.pairs.hold_driver import HoldDriver
+from crsyncer.engine.pairs.reconciler import Reconciler
 from tests.model.mutants.mutant import Mutant
 
 # fmt: off
@@ -27,6 +28,9 @@ MUTANTS = (
     Mutant("whatever has the name of what is gone is a copy that has to go", Kind.pending_ages,
            "copy.deleted_at and may_delete(copy, self.policy)", "copy.deleted_at",
            noticed_by="S5_3_what_is_not_ours_by_the_name_of_what_is_gone_is_no_copy_whose_deletion_is_awaited"),
+    Mutant("nobody asks what became of the object of a status that waits", Reconciler._status,
+           "self._unlisted(job.key)", "pass",
+           noticed_by="S5_4_a_status_whose_object_had_a_successor_that_went_too_does_not_wait_for_ever"),
     Mutant("a copy is deleted in whatever version it has by then", decide._delete,
            "exact = isinstance(own, View)", "exact = False",
            noticed_by="S5_1_a_copy_is_deleted_only_with_its_last_status_recorded"),

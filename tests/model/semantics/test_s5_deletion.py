@@ -225,6 +225,27 @@ def test_S5_4_what_an_outage_left_in_the_outbox_is_not_for_the_successor(world: 
     assert world.status()["outbox"]["depth"] == 0
 
 
+@BOTH
+@pytest.mark.parametrize("finalizers", [[], [FINALIZER]], ids=["gone", "terminating"])
+def test_S5_4_a_status_whose_object_had_a_successor_that_went_too_does_not_wait_for_ever(
+    source: str, finalizers: list[str]
+) -> None:
+    with scene(goals={"source": source}) as world:
+        upstream, downstream = roles(world, source)
+        world.begin("a", source=source)
+        world.cut(str(upstream.side))
+        world.report("a", {"phase": "OLD"}, source=source, seconds=30)
+        with world.down(kill=True):
+            downstream.delete("a")
+            upstream.delete("a")
+            upstream.create("a", spec={"x": 2}, finalizers=finalizers)
+            upstream.delete("a")
+        world.heal(str(upstream.side), seconds=60)
+        assert downstream.objects() == {}
+        assert (world.status()["outbox"]["depth"], world.status()["health"]) == (0, "healthy")
+        assert "status" not in upstream.objects().get("a", {})
+
+
 def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation_also_without_the_database() -> None:
     with scene(goals={"orphans": "keep"}) as world:
         world.start()
