@@ -309,6 +309,7 @@ class WantedOriginals:
         self._selections.left_out(key)
         if key in self._kept:
             cache.forget(policy.upstream, key)
+            cache.add_tombstone(key, None)
             return
         copy, view = cache.views[policy.downstream].get(key), cache.views[policy.upstream].get(key)
         tombstone = cache.tombstones.get(key)
@@ -329,9 +330,8 @@ class WantedOriginals:
             return  # it has stopped before it began
         self._runs = True
         self.sweep()
-        policy = kind.policy
+        policy, failures = kind.policy, 0
         connection = self._context.connections[policy.upstream]
-        failures = 0
         while True:
             await connection.up.wait()
             batch, needs_list = self._missing.due(), self._selections.needs_list

@@ -1,5 +1,7 @@
 """C5.4 on virtual time: when the copy of a related object goes, and when it stays."""
 
+import math
+
 import pytest
 
 from crsyncer.core.content.object_content import UPSTREAM_UID
@@ -8,6 +10,7 @@ from tests.model.scenes.config_maps import annotate_map, data, delete_map, maps,
 from tests.model.scenes.policies import apply_policy, delete_policy, edit_policy, put_policy
 from tests.model.scenes.projected import JOB_KIND, JOBS, TASKS, tasks
 from tests.model.scenes.related import BOTH, EDGE, MAPS, ends, entry, part_entry, parts, refer, related
+from tests.model.simulation.answers import INTERNAL_ERROR
 from tests.model.simulation.plane import GROUP
 from tests.model.simulation.scene import SOURCES, holds, refuse_lists, release, restart, roles
 from tests.model.simulation.weather import Fate
@@ -58,6 +61,25 @@ def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
         assert set(data(there)) == {"a", "b"}
         edit_policy(world, related=both[:1])
         assert set(data(there)) <= {"b"}
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["deleted", "not selected"])
+def test_C5_4_a_copy_that_was_about_to_go_stays_too_and_its_deletion_is_awaited_no_more(origin: str, how: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        edit_policy(world, related=[entry(origin), entry(origin, id="other", object=EDGE)])
+        put_map(here, "a", x="1")
+        put_map(here, "b", labels={"tier": "edge"}, x="1")
+        world.add("g", spec={"maps": ["a"]})
+        assert set(data(there)) == {"a", "b"}
+        refused = world.inject(origin, INTERNAL_ERROR, verb="discover", times=math.inf)
+        delete_map(here, "b") if how == "deleted" else put_map(here, "b", labels={}, x="1")
+        world.pass_time(5)
+        edit_policy(world, related=[entry(origin)], seconds=60)
+        refused.times = 0
+        world.pass_time(3600)
+        assert (set(data(there)), world.status()["reasons"]) == ({"a", "b"}, [])
 
 
 @BOTH
