@@ -8,7 +8,7 @@ from crsyncer.core.model import Side
 from tests.model.scenes.policies import apply_policy, edit_policy
 from tests.model.scenes.projected import PROJECTION, TASKS, tasks
 from tests.model.scenes.selection import BOTH, EDITS, FILTERS, kind
-from tests.model.simulation.scene import holds, names, redefine, release, restart, roles
+from tests.model.simulation.scene import full_lists, holds, names, redefine, release, restart, roles
 from tests.model.simulation.weather import Fate
 
 
@@ -81,9 +81,11 @@ def test_C1_7_S8_3_a_local_object_that_an_edited_selector_shows_again_is_no_rest
         world.settle()
         edit_policy(world, **spec, filter={"selector": {"matchLabels": {"t": "2"}}}, seconds=60)
         assert holds(world) == [("SelectionChanged", 12)]
+        begun = world.clock.now
         edit_policy(world, **spec, **wider, seconds=0.3 if killed else 60)
         if killed:
             restart(world, kill=True, seconds=60)
+        assert len(full_lists(world, "robot", begun)) <= 3  # a restore has everything listed once or twice more
         world.cloud.set("a3", kind=TASKS, spec={"x": 33})
         world.pass_time(10)
         assert (world.robot.objects()["a3"]["spec"], holds(world)) == ({"x": 33}, [])
