@@ -106,7 +106,7 @@ def decide(
     status = None
     if not _has_row_of_another(upstream, copy, pending):
         status = _status(own, copy, policy, record, pending=pending, audit=audit, behind=behind)
-    if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
+    if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not is_signed(copy, policy):
         return Plan(NAME_TAKEN, status)
     match own:
         case Gap.UNSEEN:
@@ -290,7 +290,7 @@ def may_delete(downstream: View, policy: KindPolicy) -> bool:
     if policy.keep_copies or _is_forged(downstream, policy):
         return False
     if policy.downstream is Side.CLOUD:
-        return _signed(downstream, policy)
+        return is_signed(downstream, policy)
     return downstream.stamp is not None or not policy.keep_orphans
 
 
@@ -311,8 +311,8 @@ def _is_forged(downstream: View, policy: KindPolicy) -> bool:
     return policy.shape.marks is not None and downstream.stamp is not None and downstream.stamp.bare
 
 
-def _signed(downstream: View, policy: KindPolicy) -> bool:
-    """Whether a copy in the cloud carries this robot's name: only those are ever changed (S5.3)."""
+def is_signed(downstream: View, policy: KindPolicy) -> bool:
+    """Whether a copy carries this robot's name: in the cloud only those are ever changed (S5.3)."""
     return downstream.stamp is not None and downstream.stamp.robot == policy.robot
 
 
@@ -333,7 +333,7 @@ def _status(
 ) -> StatusAction | None:
     """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
-    if own is Gap.ABSENT or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)) or policy.sensitive:
+    if own is Gap.ABSENT or (policy.downstream is Side.CLOUD and not is_signed(downstream, policy)) or policy.sensitive:
         return None
     upstream = own if isinstance(own, View) else None
     if upstream is not None:

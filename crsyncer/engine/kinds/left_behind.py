@@ -19,7 +19,7 @@ from crsyncer.core.kinds.naming import original_in
 from crsyncer.core.model import Freshness, Gap, Json, Key, Observation
 from crsyncer.core.pair import object_calls
 from crsyncer.core.pair.actions import HoldReason, SendStatus
-from crsyncer.core.pair.decide import decide, may_delete
+from crsyncer.core.pair.decide import decide, is_signed, may_delete
 from crsyncer.core.pair.project import objection, view_of
 from crsyncer.core.reports.facts import Action, Fact
 from crsyncer.core.reports.text import brief, count, some
@@ -299,8 +299,7 @@ class LeftBehind:
 
     def _arrived(self) -> set[Key]:
         """The pairs whose copies are in their new place; what only has the name of one there is somebody else's."""
-        copies, robot = self._holds.copies.items(), self._policy.robot
-        return {key for key, copy in copies if copy.stamp is not None and copy.stamp.robot == robot}
+        return {key for key, copy in self._holds.copies.items() if is_signed(copy, self._policy)}
 
     def _look_again(self) -> None:
         """Last statuses were read, and copies may have gone: those of what upstream deletes are waited for (C6.3)."""

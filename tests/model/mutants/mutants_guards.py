@@ -71,7 +71,7 @@ MUTANTS = (
            "not known.had_status or known.seed or ", "",
            noticed_by="S4_3_a_copy_that_lost_its_status_with_its_life_does_not_wipe_upstreams"),
     Mutant("orphans in the cloud are deleted, whoever's they are", decide.may_delete,
-           "return _signed(downstream, policy)", "return True",
+           "return is_signed(downstream, policy)", "return True",
            noticed_by="S5_3_copies_of_other_robots_in_the_cloud_are_neither_changed_nor_deleted"),
     Mutant("a kind that is gone does not matter", HoldMachine._kind_gone,
            "self.holds.hold_kind(self._unix, by_name=True)", "pass",
