@@ -16,7 +16,6 @@ from crsyncer.fleet.controllers.replica_queue import Replicas
 from crsyncer.fleet.controllers.state import ControllerSettings, FleetObserver, FleetState, Work
 from crsyncer.fleet.controllers.status_return import JOBS, StatusReturn
 from crsyncer.fleet.domain.change import Input
-from crsyncer.fleet.domain.fleet_calls import DECISIONS, PLACEMENTS, STRIPS
 from crsyncer.fleet.domain.lease import REFUSED, UNLISTED
 from crsyncer.fleet.domain.resolution import all_listed
 from crsyncer.fleet.domain.rollout.reports import Report
@@ -27,13 +26,6 @@ from crsyncer.fleet.domain.values import ReplicaKey
 from crsyncer.ports import Cluster, MetaStore
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
-
-_INPUTS = {
-    Input.PLACEMENTS: PLACEMENTS.resource,
-    Input.DECISIONS: DECISIONS.resource,
-    Input.STRIPS: STRIPS.resource,
-}
-"""The kinds of the inputs that have a CRD, beside the Robots'."""
 
 
 class FleetController:
@@ -99,7 +91,6 @@ class FleetController:
         if self.leading is None:
             return None
         fleet, placements, now = self.leading.state.fleet, self.leading.placements, self._server_clock()
-        inputs = _INPUTS | {Input.ROBOTS: self._settings.robots}
         return FleetFacts(
             placements=list(fleet.index.placements.values()),
             robots=fleet.index.robots,
@@ -112,7 +103,7 @@ class FleetController:
             ),
             now=now,
             reports={name: placements.reports.robots.of(name) for name in fleet.index.robots},
-            dead={name for each, name in inputs.items() if each in fleet.dead or self.leading.inputs[ROOT].lack(name)},
+            dead=self.leading.inputs[ROOT].missing(),
             edited=placements.edited,
             away={name: each.error or str(each.state) for name, each in self.shards.items() if not each.up.is_set()},
         )

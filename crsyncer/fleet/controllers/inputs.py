@@ -136,7 +136,13 @@ class Inputs:
         while resource not in self._shown and (resource in self._watched or not self.kinds.are_listed):
             await self._news.wait()
 
-    def lack(self, resource: str) -> bool:
+    def missing(self) -> set[str]:
+        """The kinds of inputs, those with a CRD, that are not served."""
+        named = {each: kind.resource for each, kind in _OWN.items() if isinstance(each, Input) and kind.group}
+        named[Input.ROBOTS] = self.state.settings.robots
+        return {name for each, name in named.items() if each in self.state.fleet.dead or self._lack(name)}
+
+    def _lack(self, resource: str) -> bool:
         """Whether the CRDs show that a kind is not served."""
         kind = self.state.fleet.index.kinds.get(at(self.shard, resource))
         return self.kinds.are_listed if kind is None else kind.verdict is Verdict.NOT_SERVED
