@@ -6,15 +6,27 @@ from crsyncer.core.model import Json
 from crsyncer.ports import Reply
 from tests.fleet_model.asking import Asked
 from tests.fleet_model.controlling import fleet
+from tests.fleet_model.fleet_world import FleetWorld
 from tests.fleet_model.oracle import FLEET
 from tests.fleet_model.sharded import sharded
 from tests.fleet_model.sharing import mark, shared
 from tests.fleet_model.world_parts import PLACEMENTS
 from tests.model.simulation.answers import FORBIDDEN, failure, too_many
+from tests.model.simulation.weather import Rule
 
 INVALID = failure(422, "Invalid", "it is invalid", causes=[{"field": "robots"}])
 COLLECTORS, COMBINED = f"statuscollectors.{FLEET}", f"combinedstatuses.{FLEET}"
 NEW, OLD = {"x": 2}, {"x": 1}
+
+
+def forbid_half_an_hour(world: FleetWorld, failing: Rule, *, least: int, most: int) -> None:
+    """So many are tried at first, then one a minute for all; when they are allowed, all are written."""
+    world.pass_time(30)
+    assert least <= failing.met <= most
+    world.pass_time(1770)
+    assert least + 25 <= failing.met <= most + 59
+    failing.times = 0
+    world.pass_time(130)
 
 
 @pytest.mark.parametrize("verb", ["create", "patch", "delete"])
@@ -162,12 +174,7 @@ def test_S10_F7_combined_statuses_that_are_forbidden_cost_a_request_a_minute_for
         failing = world.inject(FORBIDDEN, verb="create", part="/combinedstatuses", times=1e6)
         world.cloud.create("c", kind=COLLECTORS, spec={"select": [{"name": "phase", "def": "returned.status.phase"}]})
         world.edit(statusCollectors=["c"])
-        world.pass_time(30)
-        assert sources <= failing.met <= sources + 6
-        world.pass_time(1770)
-        assert sources + 25 <= failing.met <= sources + 6 + 59
-        failing.times = 0
-        world.pass_time(130)
+        forbid_half_an_hour(world, failing, least=sources, most=sources + 6)
         assert len(world.stored(COMBINED)) == sources
 
 
@@ -212,12 +219,7 @@ def test_S10_F6_3_own_objects_of_many_placements_that_are_forbidden_cost_a_reque
             for name in names:
                 world.place(name)
         world.robots("r7")
-        world.pass_time(30)
-        assert placements <= failing.met <= placements + 7
-        world.pass_time(1770)
-        assert placements + 25 <= failing.met <= placements + 7 + 59
-        failing.times = 0
-        world.pass_time(130)
+        forbid_half_an_hour(world, failing, least=placements, most=placements + 7)
         assert all(len(world.decided(name)) == 2 for name in names)
         assert all(world.status(name)["counts"]["selected"] == 2 for name in names)
 

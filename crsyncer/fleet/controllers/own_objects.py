@@ -7,11 +7,12 @@ from http import HTTPStatus
 from crsyncer.core.model import Json, Key
 from crsyncer.core.requests.calls import Call, Collection
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Conflict, NotAllowed, NotGranted, Unsure
-from crsyncer.fleet.controllers.state import FleetState, Sent
+from crsyncer.errors import Conflict, NotAllowed, NotGranted, SyncError, Throttled, Unsure
+from crsyncer.fleet.controllers.state import FleetState, Sent, Work
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.rollout.tries import ForbiddenWrites
 from crsyncer.fleet.domain.values import GROUP
+from crsyncer.runtime.dispatcher import Dispatcher, Job
 from crsyncer.runtime.waits import chance
 
 _STATUS = "/status"
@@ -90,3 +91,13 @@ class OwnObjects:
         if target in forbidden and not isinstance(sent.error, (NotAllowed, Unsure)):
             forbidden.allowed(target, self._state.now)
         return sent
+
+
+def try_again(dispatcher: Dispatcher[Work], job: Job[Work], error: SyncError) -> None:
+    """Have a job run again that failed to write an own object: in its turn, after a pause, or after a back-off."""
+    if isinstance(error, NotGranted):
+        dispatcher.at(job, error.again)
+        return
+    if isinstance(error, Throttled):
+        dispatcher.slow_down(error.retry_after)
+    dispatcher.back_off(job)

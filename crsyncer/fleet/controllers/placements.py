@@ -6,10 +6,10 @@ from functools import partial
 
 from crsyncer.core.model import Json, Key
 from crsyncer.core.reports.text import rfc3339
-from crsyncer.errors import NotGranted, NotLeading, SyncError, Throttled
+from crsyncer.errors import NotLeading, SyncError
 from crsyncer.fleet.controllers.alive import Liveness
 from crsyncer.fleet.controllers.mark_writer import SourceMarks
-from crsyncer.fleet.controllers.own_objects import OwnObjects
+from crsyncer.fleet.controllers.own_objects import OwnObjects, try_again
 from crsyncer.fleet.controllers.placement_steps import Desk, Steps
 from crsyncer.fleet.controllers.reachable_shards import ReachableShards
 from crsyncer.fleet.controllers.replica_queue import Replicas
@@ -186,13 +186,8 @@ class Placements:
             await (self._clean_up() if placement is None else self._write(placement))
         except NotLeading:
             return
-        except NotGranted as error:
-            self._dispatcher.at(job, error.again)
-            return
         except SyncError as error:
-            if isinstance(error, Throttled):
-                self._dispatcher.slow_down(error.retry_after)
-            self._dispatcher.back_off(job)
+            try_again(self._dispatcher, job, error)
             return
         self._dispatcher.succeeded(job)
 

@@ -7,8 +7,8 @@ from typing import assert_never
 from crsyncer.core.model import Json, Key
 from crsyncer.core.watching.queue import Priority
 from crsyncer.core.watching.watch import newer
-from crsyncer.errors import Never, NotAllowed, NotGranted, NotLeading, SyncError, Throttled, Unsure
-from crsyncer.fleet.controllers.own_objects import OwnObjects
+from crsyncer.errors import Never, NotAllowed, NotLeading, SyncError, Unsure
+from crsyncer.fleet.controllers.own_objects import OwnObjects, try_again
 from crsyncer.fleet.controllers.state import REFUSED_SECONDS, FleetState, Work
 from crsyncer.fleet.domain import fleet_calls
 from crsyncer.fleet.domain.change import Change, Input
@@ -223,13 +223,8 @@ class StatusReturn:
         except Never:
             self._dispatcher.later(job, REFUSED_SECONDS)
             return
-        except NotGranted as error:
-            self._dispatcher.at(job, error.again)
-            return
         except SyncError as error:
-            if isinstance(error, Throttled):
-                self._dispatcher.slow_down(error.retry_after)
-            self._dispatcher.back_off(job)
+            try_again(self._dispatcher, job, error)
             return
         self._dispatcher.succeeded(job)
 
